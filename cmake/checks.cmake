@@ -1,0 +1,13 @@
+# Checks of the tree itself, run by ./test beside the unit tests (in the release build only: label `check`).
+function(facetheory_check name)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS check TIMEOUT 300)
+endfunction()
+
+facetheory_check(layers ${PROJECT_SOURCE_DIR}/tools/check_layers)
+facetheory_check(layers_self_test ${PROJECT_SOURCE_DIR}/tools/check_layers --self-test)
+facetheory_check(run_tests_self_test /usr/bin/python3 tools/run_tests_test.py)
+facetheory_check(format ${PROJECT_SOURCE_DIR}/tools/format --check)
+facetheory_check(docs ${PROJECT_SOURCE_DIR}/tools/check_docs)
+facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_DIR})
+facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})

@@ -1,0 +1,41 @@
+# facetheory_module(table SOURCES a.cc b.cc USES facetheory::aws PkgConfig::lmdb)
+#
+# One folder of src/ is one static library, facetheory::<name>, with its sources listed by name.
+function(facetheory_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES;USES_PRIVATELY")
+  add_library(facetheory_${name} STATIC ${arg_SOURCES})
+  add_library(facetheory::${name} ALIAS facetheory_${name})
+  set_target_properties(facetheory_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(facetheory_${name} PUBLIC cxx_std_20)
+  target_include_directories(facetheory_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(facetheory_${name} PUBLIC ${arg_USES} PRIVATE ${arg_USES_PRIVATELY})
+  facetheory_warnings(facetheory_${name})
+  set_property(GLOBAL APPEND PROPERTY FACETHEORY_MODULES facetheory_${name})
+endfunction()
+
+# Warnings are errors in everything that is ours.
+function(facetheory_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+    -Woverloaded-virtual -Wimplicit-fallthrough -Werror
+    # g++ 12 reports these in optimised code of the standard library itself.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
+endfunction()
+
+# facetheory_test(table_test SOURCES number_test.cc USES facetheory::table)
+#
+# One GoogleTest program, built when FACETHEORY_TESTS is on and run by ./test. Name it for what it covers. What needs more
+# than the usual 300 seconds, or the machine for itself, says so: set_tests_properties(... TIMEOUT 600 RUN_SERIAL ON).
+function(facetheory_test name)
+  if(NOT FACETHEORY_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_USES} facetheory_test_support GTest::gmock GTest::gtest_main)
+  facetheory_warnings(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS gtest TIMEOUT 300)
+endfunction()
