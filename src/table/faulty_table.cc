@@ -1,0 +1,44 @@
+#include "facetheory/table/faulty_table.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/base/meet_fault.h"
+
+namespace facetheory {
+
+FaultyTable::FaultyTable(std::shared_ptr<Table> inner, std::shared_ptr<FaultScript> script, Clock& clock)
+    : inner_(std::move(inner)), script_(std::move(script)), clock_(clock) {}
+
+Task<Result<void>> FaultyTable::create() {
+  return inner_->create();
+}
+
+Task<Result<TableDescription>> FaultyTable::describe() {
+  return inner_->describe();
+}
+
+Task<Result<std::optional<Item>>> FaultyTable::do_get(Key key, Consistency consistency) {
+  return meet_fault(*script_, "get", clock_, inner_->get(std::move(key), consistency));
+}
+
+Task<Result<WriteOutcome>> FaultyTable::do_write(Write write, Durability durability) {
+  return meet_fault(*script_, "write", clock_, inner_->write(std::move(write), durability));
+}
+
+Task<Result<TransactOutcome>> FaultyTable::do_transact(std::vector<TransactItem> items,
+                                                       std::string client_token) {
+  return meet_fault(*script_, "transact", clock_,
+                    inner_->transact(std::move(items), std::move(client_token)));
+}
+
+Task<Result<QueryPage>> FaultyTable::do_query(Query query) {
+  return meet_fault(*script_, "query", clock_, inner_->query(std::move(query)));
+}
+
+Task<Result<ScanPage>> FaultyTable::do_scan(Scan scan) {
+  return meet_fault(*script_, "scan", clock_, inner_->scan(std::move(scan)));
+}
+
+}  // namespace facetheory

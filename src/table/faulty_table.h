@@ -1,0 +1,38 @@
+// A table that wraps another and loses answers, delays, throttles, conflicts and fails, on command of a
+// script. Operations are named "get", "write", "transact", "query" and "scan" in the script.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/fault.h"
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+class FaultyTable final : public Table {
+ public:
+  // The clock must outlive the table.
+  FaultyTable(std::shared_ptr<Table> inner, std::shared_ptr<FaultScript> script,
+              Clock& clock = system_clock());
+
+  Task<Result<void>> create() override;
+  Task<Result<TableDescription>> describe() override;
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override;
+  Task<Result<QueryPage>> do_query(Query query) override;
+  Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  // Constant after construction.
+  std::shared_ptr<Table> inner_;
+  std::shared_ptr<FaultScript> script_;
+  Clock& clock_;
+};
+
+}  // namespace facetheory

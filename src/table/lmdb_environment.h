@@ -1,0 +1,130 @@
+// One LMDB environment: a directory that several processes may share, opened once per process.
+//
+// Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers
+// go through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and
+// reports back when that is durable: the cost of a flush is shared by all who wait for it. A batch in which
+// nothing needs to survive power loss is committed without the sync of LMDB's meta page, so that losing power
+// may lose the last such transaction and never more.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <lmdb.h>
+
+#include "facetheory/base/result.h"
+#include "facetheory/table/lmdb_table.h"
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+// A job for the writer thread: operations that happen all or not at all.
+class LmdbJob {
+ public:
+  LmdbJob(std::vector<TransactItem> items, Durability durability)
+      : items_(std::move(items)), durability_(durability) {}
+  virtual ~LmdbJob() = default;
+
+  const std::vector<TransactItem>& items() const { return items_; }
+  Durability durability() const { return durability_; }
+
+  // Called once, on the writer thread, after the commit. Must not block.
+  virtual void complete(Result<TransactOutcome> outcome) = 0;
+
+ private:
+  std::vector<TransactItem> items_;
+  Durability durability_;
+};
+
+class LmdbEnvironment {
+  // An idle read transaction. Each thread has a slot, shared only when there are many threads, so that taking
+  // one needs no lock.
+  struct alignas(64) ReaderSlot {
+    std::atomic<MDB_txn*> txn = nullptr;
+  };
+  static constexpr std::size_t kReaderSlots = 64;
+
+ public:
+  // Opens the directory, or makes it. A process that has it open already gets the same environment, with its options.
+  static Result<std::shared_ptr<LmdbEnvironment>> open(const std::string& directory, const LmdbOptions& options);
+
+  ~LmdbEnvironment();  // Finishes what is queued.
+  LmdbEnvironment(const LmdbEnvironment&) = delete;
+  LmdbEnvironment& operator=(const LmdbEnvironment&) = delete;
+
+  // A read transaction, valid until this object goes. `error` tells why there is none.
+  class Reader {
+   public:
+    explicit Reader(LmdbEnvironment& environment);
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    int error() const { return error_; }
+    MDB_txn* txn() const { return txn_; }
+
+   private:
+    ReaderSlot& slot_;
+    MDB_txn* txn_ = nullptr;
+    int error_ = 0;
+  };
+
+  MDB_dbi rows() const { return rows_; }
+  const std::string& directory() const { return directory_; }
+
+  void submit(std::unique_ptr<LmdbJob> job);
+
+ private:
+  struct Deleter {
+    void operator()(MDB_env* env) const { mdb_env_close(env); }
+  };
+  struct Extent {
+    mdb_filehandle_t file;
+    std::size_t file_bytes;
+    std::size_t used_bytes;  // Up to the last page that LMDB has given out.
+  };
+
+  LmdbEnvironment(std::string directory, const LmdbOptions& options)
+      : directory_(std::move(directory)), options_(options) {}
+
+  using Batch = std::vector<std::unique_ptr<LmdbJob>>;
+  using Outcomes = std::vector<Result<TransactOutcome>>;
+
+  Result<void> start();
+  Result<Extent> measure() const;
+  // A file shorter than what LMDB has written was cut off, and reading it would be fatal.
+  Result<void> check_length() const;
+  Result<void> check_format();
+  // Lengthens the file ahead of what a commit may add to it (see check_length).
+  Result<void> reserve(std::size_t bytes) const;
+
+  ReaderSlot& slot_of_this_thread();
+
+  void write_until_stopped();
+  Batch take_batch();  // With mutex_ held.
+  void run(Batch batch);
+  // Runs the jobs in one transaction, one outcome each. An error: nothing at all was written.
+  Result<Outcomes> commit(const Batch& batch);
+
+  // Constant after open().
+  const std::string directory_;
+  const LmdbOptions options_;
+  std::unique_ptr<MDB_env, Deleter> env_;
+  MDB_dbi rows_ = 0;
+  std::array<ReaderSlot, kReaderSlots> readers_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::unique_ptr<LmdbJob>> queue_;  // guarded by mutex_
+  bool stopping_ = false;                        // guarded by mutex_
+
+  std::thread writer_;  // Last, so that all of the above is there while it runs.
+};
+
+}  // namespace facetheory

@@ -1,0 +1,357 @@
+#include "facetheory/table/lmdb_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <xxhash.h>
+
+#include "facetheory/table/item_codec.h"
+#include "facetheory/table/validate.h"
+
+namespace facetheory {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "checksums are stored in little-endian order");
+
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kMaxPageBytes = std::size_t{1} << 20;  // Where DynamoDB ends a page, too.
+
+MDB_val to_val(std::string_view bytes) {
+  return {bytes.size(),
+          const_cast<char*>(bytes.data())};  // LMDB does not write through keys and values it is given.
+}
+
+std::string_view to_view(const MDB_val& val) {
+  return {static_cast<const char*>(val.mv_data), val.mv_size};
+}
+
+// Covers the key as well, so that a record cannot pass for another key's.
+std::uint64_t checksum(std::string_view key, std::string_view payload) {
+  return XXH3_64bits_withSeed(payload.data(), payload.size(), XXH3_64bits(key.data(), key.size()));
+}
+
+struct OverflowEntry {
+  std::string_view sk;
+  std::string_view attributes;
+};
+
+std::optional<std::vector<OverflowEntry>> read_overflow(Decoder& decoder) {
+  const auto count = decoder.varint();
+  if (!count) return std::nullopt;
+  std::vector<OverflowEntry> entries;
+  for (std::uint64_t i = 0; i < *count; ++i) {
+    const auto sk = decoder.bytes();
+    const auto attributes = sk ? decoder.bytes() : std::nullopt;
+    if (!attributes) return std::nullopt;
+    entries.push_back({*sk, *attributes});
+  }
+  return entries;
+}
+
+struct CursorDeleter {
+  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+};
+
+}  // namespace
+
+Error lmdb_error(int code, std::string_view what, const std::string& directory) {
+  const std::string where = std::string(what) + " in lmdb:" + directory + ": " + mdb_strerror(code);
+  switch (code) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return {ErrorCode::exhausted,
+              where + "; free space on that disk, nothing that was acknowledged is lost"};
+    case MDB_MAP_FULL:
+      return {ErrorCode::exhausted, where + "; the table has reached its largest size, delete rows"};
+    case MDB_READERS_FULL:
+      return {ErrorCode::exhausted, where + "; too many processes and threads read this table at once"};
+    case MDB_TXN_FULL:
+      return {ErrorCode::exhausted, where + "; write less in one transaction"};
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return {ErrorCode::invalid, where + "; make the directory and its files writable for this user"};
+    case ENOTDIR:
+    case EEXIST:
+      return {ErrorCode::invalid, where + "; name a directory, not a file"};
+    case MDB_INVALID:
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+      return {
+          ErrorCode::corrupt,
+          where + "; the file is damaged or not an LMDB file: restore it, or move it away to start empty"};
+    case MDB_VERSION_MISMATCH:
+      return {ErrorCode::invalid, where + "; the file was made by another version of LMDB"};
+    case ENOMEM:
+      return {ErrorCode::exhausted, where + "; raise the limit on address space (ulimit -v)"};
+    case EIO:
+    case MDB_PANIC:
+      return {ErrorCode::ambiguous, where + "; check the disk, then restart this process"};
+    default:
+      return {ErrorCode::internal, where};
+  }
+}
+
+Error LmdbRows::damaged(std::string_view key) const {
+  const LmdbKey::Parsed parsed = LmdbKey::parse(key);
+  const std::string row = parsed.valid && !parsed.hashed
+                              ? std::string(parsed.pk) + " / " + std::string(parsed.sk)
+                              : std::string("a row with a long key");
+  return {ErrorCode::corrupt,
+          row + " in lmdb:" + directory_ +
+              " is damaged: its bytes are not those that were written; restore the directory, or "
+              "delete it to start empty"};
+}
+
+Result<std::string_view> LmdbRows::checked(std::string_view key, std::string_view value) const {
+  if (value.size() < kChecksumBytes) return damaged(key);
+  std::uint64_t stored = 0;
+  std::memcpy(&stored, value.data(), kChecksumBytes);
+  value.remove_prefix(kChecksumBytes);
+  if (stored != checksum(key, value)) return damaged(key);
+  return value;
+}
+
+Result<std::optional<std::string_view>> LmdbRows::read_record(std::string_view key) const {
+  MDB_val key_val = to_val(key);
+  MDB_val value{};
+  const int code = mdb_get(txn_, dbi_, &key_val, &value);
+  if (code == MDB_NOTFOUND) return std::optional<std::string_view>();
+  if (code != 0) return lmdb_error(code, "reading a row", directory_);
+  Result<std::string_view> payload = checked(key, to_view(value));
+  if (!payload) return payload.error();
+  return std::optional(*payload);
+}
+
+Result<void> LmdbRows::write_record(std::string_view key, std::string record) {
+  const std::uint64_t sum = checksum(key, std::string_view(record).substr(kChecksumBytes));
+  std::memcpy(record.data(), &sum, kChecksumBytes);
+  MDB_val key_val = to_val(key);
+  MDB_val value = to_val(record);
+  if (const int code = mdb_put(txn_, dbi_, &key_val, &value, 0); code != 0) {
+    return lmdb_error(code, "writing a row", directory_);
+  }
+  return {};
+}
+
+Result<std::optional<Attributes>> LmdbRows::get(const Key& key) const {
+  const LmdbKey where = LmdbKey::of(key);
+  Result<std::optional<std::string_view>> record = read_record(where.bytes);
+  if (!record) return record.error();
+  if (!*record) return std::optional<Attributes>();
+  Decoder decoder(**record);
+  if (where.hashed && decoder.bytes() != key.pk) return damaged(where.bytes);
+  if (!where.overflow) {
+    std::optional<Attributes> attributes = decoder.attributes();
+    if (!attributes) return damaged(where.bytes);
+    return attributes;
+  }
+  const auto entries = read_overflow(decoder);
+  if (!entries) return damaged(where.bytes);
+  for (const OverflowEntry& entry : *entries) {
+    if (entry.sk != key.sk) continue;
+    std::optional<Attributes> attributes = Decoder(entry.attributes).attributes();
+    if (!attributes) return damaged(where.bytes);
+    return attributes;
+  }
+  return std::optional<Attributes>();
+}
+
+namespace {
+
+// The list of an overflow record with one sk's attributes replaced; an empty optional removes them.
+std::vector<OverflowEntry> with_entry(std::vector<OverflowEntry> entries, std::string_view sk,
+                                      std::optional<std::string_view> attributes) {
+  const auto position =
+      std::lower_bound(entries.begin(), entries.end(), sk,
+                       [](const OverflowEntry& entry, std::string_view s) { return entry.sk < s; });
+  const bool found = position != entries.end() && position->sk == sk;
+  if (attributes && found) {
+    position->attributes = *attributes;
+  } else if (attributes) {
+    entries.insert(position, {sk, *attributes});
+  } else if (found) {
+    entries.erase(position);
+  }
+  return entries;
+}
+
+std::string new_record(const LmdbKey& where, const Key& key) {
+  std::string record(kChecksumBytes, '\0');
+  if (where.hashed) encode_bytes(key.pk, record);
+  return record;
+}
+
+}  // namespace
+
+Result<void> LmdbRows::put(const Key& key, const Attributes& attributes) {
+  const LmdbKey where = LmdbKey::of(key);
+  std::string record = new_record(where, key);
+  if (!where.overflow) {
+    encode_attributes(attributes, record);
+    return write_record(where.bytes, std::move(record));
+  }
+  std::string encoded;
+  encode_attributes(attributes, encoded);
+  return rewrite_overflow(where, key, encoded);
+}
+
+Result<void> LmdbRows::erase(const Key& key) {
+  const LmdbKey where = LmdbKey::of(key);
+  if (where.overflow) return rewrite_overflow(where, key, std::nullopt);
+  return erase_record(where.bytes);
+}
+
+Result<void> LmdbRows::erase_record(std::string_view key) {
+  MDB_val key_val = to_val(key);
+  const int code = mdb_del(txn_, dbi_, &key_val, nullptr);
+  if (code != 0 && code != MDB_NOTFOUND) return lmdb_error(code, "deleting a row", directory_);
+  return {};
+}
+
+Result<void> LmdbRows::rewrite_overflow(const LmdbKey& where, const Key& key,
+                                        std::optional<std::string_view> attributes) {
+  Result<std::optional<std::string_view>> stored = read_record(where.bytes);
+  if (!stored) return stored.error();
+  std::vector<OverflowEntry> entries;
+  if (*stored) {
+    Decoder decoder(**stored);
+    if (where.hashed && decoder.bytes() != key.pk) return damaged(where.bytes);
+    auto decoded = read_overflow(decoder);
+    if (!decoded) return damaged(where.bytes);
+    entries = *std::move(decoded);
+  }
+  entries = with_entry(std::move(entries), key.sk, attributes);
+  if (entries.empty()) return erase_record(where.bytes);
+  std::string record = new_record(where, key);
+  encode_varint(entries.size(), record);
+  for (const OverflowEntry& entry : entries) {
+    encode_bytes(entry.sk, record);
+    encode_bytes(entry.attributes, record);
+  }
+  return write_record(where.bytes, std::move(record));
+}
+
+Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, std::vector<Item>& out) const {
+  Result<std::string_view> payload = checked(key, value);
+  if (!payload) return payload.error();
+  const LmdbKey::Parsed parsed = LmdbKey::parse(key);
+  if (!parsed.valid) return damaged(key);
+  Decoder decoder(*payload);
+  const auto pk = parsed.hashed ? decoder.bytes() : std::optional(parsed.pk);
+  if (!pk) return damaged(key);
+  if (parsed.overflow) {
+    auto decoded = read_overflow(decoder);
+    if (!decoded) return damaged(key);
+    for (const OverflowEntry& entry : *decoded) {
+      std::optional<Attributes> attributes = Decoder(entry.attributes).attributes();
+      if (!attributes) return damaged(key);
+      out.push_back(Item{{std::string(*pk), std::string(entry.sk)}, *std::move(attributes)});
+    }
+    return {};
+  }
+  std::optional<Attributes> attributes = decoder.attributes();
+  if (!attributes) return damaged(key);
+  out.push_back(Item{{std::string(*pk), std::string(parsed.sk)}, *std::move(attributes)});
+  return {};
+}
+
+Result<void> LmdbRows::walk(std::string_view start, Direction direction, const Visit& visit) const {
+  MDB_cursor* opened = nullptr;
+  if (const int code = mdb_cursor_open(txn_, dbi_, &opened); code != 0) {
+    return lmdb_error(code, "opening a cursor", directory_);
+  }
+  const std::unique_ptr<MDB_cursor, CursorDeleter> cursor(opened);
+  const bool forward = direction == Direction::forward;
+  MDB_val key = to_val(start);
+  MDB_val value{};
+  int code = start.empty() ? mdb_cursor_get(opened, &key, &value, forward ? MDB_FIRST : MDB_LAST)
+                           : mdb_cursor_get(opened, &key, &value, MDB_SET_RANGE);
+  if (!forward && !start.empty()) {
+    code = mdb_cursor_get(opened, &key, &value, code == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
+  }
+  while (code == 0) {
+    Result<bool> go_on = visit(to_view(key), to_view(value));
+    if (!go_on) return go_on.error();
+    if (!*go_on) return {};
+    code = mdb_cursor_get(opened, &key, &value, forward ? MDB_NEXT : MDB_PREV);
+  }
+  if (code != MDB_NOTFOUND) return lmdb_error(code, "walking the rows", directory_);
+  return {};
+}
+
+Result<QueryPage> LmdbRows::query(const Query& query) const {
+  const bool forward = query.direction == Direction::forward;
+  const std::string partition = LmdbKey::partition_prefix(query.pk);
+  const auto key_of_sk = [&](std::string_view sk) {
+    return partition + std::string(sk.substr(0, kInlineSkBytes));
+  };
+  std::string start;
+  if (forward) {
+    start = key_of_sk(query.after ? *query.after : query.sk_prefix);
+  } else {
+    // Just behind the entry that may hold `after`, or behind everything with the prefix.
+    start = query.after ? key_of_sk(*query.after) + '\x02' : end_of_prefix(key_of_sk(query.sk_prefix));
+  }
+
+  QueryPage page;
+  std::size_t bytes = 0;
+  std::vector<Item> items;
+  Result<void> walked =
+      walk(start, query.direction, [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (!key.starts_with(partition)) return false;
+        items.clear();
+        if (Result<void> good = items_at(key, value, items); !good) return good.error();
+        if (!forward) std::reverse(items.begin(), items.end());
+        for (Item& item : items) {
+          const std::string& sk = item.key.sk;
+          if (query.after && (forward ? sk <= *query.after : sk >= *query.after)) continue;
+          if (!sk.starts_with(query.sk_prefix)) {
+            const bool beyond = forward ? sk > query.sk_prefix : sk < query.sk_prefix;
+            if (beyond) return false;
+            continue;
+          }
+          bytes += item_bytes(item.key, item.attributes);
+          page.items.push_back(std::move(item));
+          if (page.items.size() == query.limit || bytes > kMaxPageBytes) {
+            page.next = page.items.back().key.sk;
+            return false;
+          }
+        }
+        return true;
+      });
+  if (!walked) return walked.error();
+  return page;
+}
+
+Result<ScanPage> LmdbRows::scan(const Scan& scan) const {
+  const std::string start = scan.after ? LmdbKey::of(*scan.after).bytes : LmdbKey::first();
+  ScanPage page;
+  std::size_t bytes = 0;
+  std::vector<Item> items;
+  Result<void> walked =
+      walk(start, Direction::forward, [&](std::string_view key, std::string_view value) -> Result<bool> {
+        items.clear();
+        if (Result<void> good = items_at(key, value, items); !good) return good.error();
+        for (Item& item : items) {
+          if (scan.after && key == start && item.key.sk <= scan.after->sk) continue;
+          bytes += item_bytes(item.key, item.attributes);
+          page.items.push_back(std::move(item));
+          if (page.items.size() == scan.limit || bytes > kMaxPageBytes) {
+            page.next = page.items.back().key;
+            return false;
+          }
+        }
+        return true;
+      });
+  if (!walked) return walked.error();
+  return page;
+}
+
+}  // namespace facetheory

@@ -1,0 +1,133 @@
+#include "facetheory/table/lmdb_table.h"
+
+#include <utility>
+
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "facetheory/table/evaluate.h"
+#include "facetheory/table/lmdb_environment.h"
+#include "facetheory/table/lmdb_rows.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+
+// A job that resumes the coroutine waiting for it, on that coroutine's own executor.
+template <typename Handler>
+class WaitedJob final : public LmdbJob {
+ public:
+  WaitedJob(std::vector<TransactItem> items, Durability durability, Handler handler)
+      : LmdbJob(std::move(items), durability),
+        handler_(std::move(handler)),
+        work_(asio::make_work_guard(handler_)) {}
+
+  void complete(Result<TransactOutcome> outcome) override {
+    auto resume = [handler = std::move(handler_), outcome = std::move(outcome)]() mutable {
+      std::move(handler)(std::move(outcome));
+    };
+    asio::post(work_.get_executor(), std::move(resume));
+    work_.reset();
+  }
+
+ private:
+  Handler handler_;
+  asio::executor_work_guard<asio::associated_executor_t<Handler>> work_;
+};
+
+// Runs `read` with the rows of one snapshot; the transaction ends before anything can be awaited.
+template <typename T, typename Read>
+Result<T> with_snapshot(LmdbEnvironment& environment, Read read) {
+  const LmdbEnvironment::Reader reader(environment);
+  if (reader.error() != 0) return lmdb_error(reader.error(), "beginning a read", environment.directory());
+  return read(LmdbRows(reader.txn(), environment.rows(), environment.directory()));
+}
+
+class LmdbTable final : public Table {
+ public:
+  explicit LmdbTable(std::shared_ptr<LmdbEnvironment> environment) : environment_(std::move(environment)) {}
+
+  Task<Result<void>> create() override;
+  Task<Result<TableDescription>> describe() override;
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override;
+  Task<Result<QueryPage>> do_query(Query query) override;
+  Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  Task<Result<TransactOutcome>> commit(std::vector<TransactItem> items, Durability durability);
+
+  std::shared_ptr<LmdbEnvironment> environment_;
+};
+
+Task<Result<void>> LmdbTable::create() {
+  co_return Result<void>();
+}
+
+Task<Result<TableDescription>> LmdbTable::describe() {
+  TableDescription description{.uri = "lmdb:" + environment_->directory(), .status = "ACTIVE"};
+  const LmdbEnvironment::Reader reader(*environment_);
+  MDB_stat stats{};
+  int code = reader.error();
+  if (code == 0) code = mdb_stat(reader.txn(), environment_->rows(), &stats);
+  if (code != 0) co_return lmdb_error(code, "describing the table", environment_->directory());
+  description.items =
+      stats.ms_entries - 1;  // Without the format record; a list of overlong keys counts as one.
+  co_return description;
+}
+
+Task<Result<std::optional<Item>>> LmdbTable::do_get(Key key, Consistency) {
+  Result<std::optional<Attributes>> attributes = with_snapshot<std::optional<Attributes>>(
+      *environment_, [&key](const LmdbRows& rows) { return rows.get(key); });
+  if (!attributes) co_return attributes.error();
+  if (!*attributes) co_return std::optional<Item>();
+  co_return std::optional<Item>(Item{std::move(key), **std::move(attributes)});
+}
+
+Task<Result<QueryPage>> LmdbTable::do_query(Query query) {
+  co_return with_snapshot<QueryPage>(*environment_,
+                                     [&query](const LmdbRows& rows) { return rows.query(query); });
+}
+
+Task<Result<ScanPage>> LmdbTable::do_scan(Scan scan) {
+  co_return with_snapshot<ScanPage>(*environment_, [&scan](const LmdbRows& rows) { return rows.scan(scan); });
+}
+
+Task<Result<WriteOutcome>> LmdbTable::do_write(Write write, Durability durability) {
+  std::vector<TransactItem> items;
+  items.push_back(as_transact_item(std::move(write)));
+  Result<TransactOutcome> outcome = co_await commit(std::move(items), durability);
+  if (!outcome) co_return outcome.error();
+  co_return as_write_outcome(*std::move(outcome));
+}
+
+Task<Result<TransactOutcome>> LmdbTable::do_transact(std::vector<TransactItem> items, std::string) {
+  return commit(std::move(items), Durability::machine);
+}
+
+Task<Result<TransactOutcome>> LmdbTable::commit(std::vector<TransactItem> items, Durability durability) {
+  auto submit = [&](auto handler) {
+    using Job = WaitedJob<decltype(handler)>;
+    environment_->submit(std::make_unique<Job>(std::move(items), durability, std::move(handler)));
+  };
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<TransactOutcome>)>(
+      submit, asio::use_awaitable);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Table>> open_lmdb_table(const std::string& directory, const LmdbOptions& options) {
+  Result<std::shared_ptr<LmdbEnvironment>> environment = LmdbEnvironment::open(directory, options);
+  if (!environment) return environment.error();
+  return std::unique_ptr<Table>(std::make_unique<LmdbTable>(*std::move(environment)));
+}
+
+}  // namespace facetheory

@@ -1,0 +1,26 @@
+// The embedded table: LMDB in one directory, shared by the processes of one machine.
+//
+// A read takes about a microsecond and completes at once, on the calling thread; a write is durable when it
+// is acknowledged (Durability says against what). Several tables of one process may name the same directory;
+// a process that forks must not use its parent's. docs/formats.md describes the bytes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "facetheory/base/result.h"
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+struct LmdbOptions {
+  // How often places in LMDB's table of readers that killed processes left behind are freed.
+  std::chrono::milliseconds reader_check_interval{10000};
+};
+
+// Opens the directory, or makes it. A file that is cut off, damaged, another program's or of a newer format
+// is refused with a message that says so, and left as it is.
+Result<std::unique_ptr<Table>> open_lmdb_table(const std::string& directory, const LmdbOptions& options = {});
+
+}  // namespace facetheory

@@ -1,0 +1,271 @@
+#include "facetheory/table/lmdb_table.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <lmdb.h>
+
+#include "tests/support/run.h"
+#include "tests/support/servers.h"
+
+namespace facetheory {
+namespace {
+
+using test::run;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class LmdbTableTest : public ::testing::Test {
+ protected:
+  std::string directory() const { return (temporary_.path() / "table").string(); }
+  std::filesystem::path file() const { return temporary_.path() / "table" / "data.mdb"; }
+
+  Result<std::unique_ptr<Table>> open() { return open_lmdb_table(directory()); }
+
+  static void put(Table& table, Item item) {
+    Write write = Put{std::move(item)};
+    const Result<WriteOutcome> outcome = run(table.write(std::move(write), Durability::machine));
+    ASSERT_TRUE(outcome) << to_string(outcome.error());
+  }
+
+  static Result<std::optional<Item>> get(Table& table, const Key& key) {
+    return run(table.get(key, Consistency::strong));
+  }
+
+  std::string bytes() const {
+    std::ifstream in(file(), std::ios::binary);
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
+  }
+
+  void overwrite(const std::string& bytes) const { std::ofstream(file(), std::ios::binary) << bytes; }
+
+  // Puts one entry into the directory's LMDB file by hand.
+  void put_raw(std::string_view key, std::string_view value) const {
+    std::filesystem::create_directories(directory());
+    MDB_env* env = nullptr;
+    MDB_txn* txn = nullptr;
+    MDB_dbi dbi = 0;
+    MDB_val key_val{key.size(), const_cast<char*>(key.data())};
+    MDB_val value_val{value.size(), const_cast<char*>(value.data())};
+    ASSERT_EQ(mdb_env_create(&env), 0);
+    ASSERT_EQ(mdb_env_open(env, directory().c_str(), 0, 0660), 0);
+    ASSERT_EQ(mdb_txn_begin(env, nullptr, 0, &txn), 0);
+    ASSERT_EQ(mdb_dbi_open(txn, nullptr, 0, &dbi), 0);
+    ASSERT_EQ(mdb_put(txn, dbi, &key_val, &value_val, 0), 0);
+    ASSERT_EQ(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+  }
+
+  test::TemporaryDirectory temporary_;
+};
+
+const Item kPage{{"CACHE#page", "META"},
+                 {{"s3_key", "a-body-that-is-easy-to-find"}, {"generated_at", 1700000000}}};
+
+TEST_F(LmdbTableTest, KeepsItsRowsWhenItIsClosedAndOpenedAgain) {
+  put(**open(), kPage);
+  EXPECT_EQ(*get(**open(), kPage.key), kPage);
+}
+
+TEST_F(LmdbTableTest, TwoTablesOfOneProcessMayNameTheSameDirectory) {
+  const auto first = open();
+  const auto second = open_lmdb_table(directory() + "/../table/.");
+  ASSERT_TRUE(first && second);
+  put(**first, kPage);
+  EXPECT_EQ(*get(**second, kPage.key), kPage);
+}
+
+TEST_F(LmdbTableTest, MayBeOpenedWhileAnotherThreadClosesIt) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 50; ++i) {
+        const auto table = open();
+        EXPECT_TRUE(table) << to_string(table.error());
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+TEST_F(LmdbTableTest, ReadsAndWritesFromManyThreadsAtOnce) {
+  const auto table = open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&table, t] {
+      for (int i = 0; i < 50; ++i) {
+        const Item item{{"THREAD#" + std::to_string(t), std::to_string(i)}, {{"n", i}}};
+        put(**table, item);
+        EXPECT_EQ(*get(**table, item.key), item);
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(run((**table).describe())->items, 400U);
+}
+
+TEST_F(LmdbTableTest, ALeaseWriteIsSeenAtOnceAlthoughItNeedNotSurvivePowerLoss) {
+  const auto table = open();
+  Write write = Put{kPage};
+  ASSERT_TRUE(run((**table).write(std::move(write), Durability::process)));
+  EXPECT_EQ(*get(**table, kPage.key), kPage);
+}
+
+TEST_F(LmdbTableTest, AJobThatCannotBeCarriedOutDoesNotHarmThoseBesideIt) {
+  const auto table = open();
+  put(**table, Item{{"p", "text"}, {{"a", "not a number"}}});
+  std::vector<Task<Result<WriteOutcome>>> writes;
+  for (int i = 0; i < 20; ++i) {
+    Write good = Put{Item{{"p", "good" + std::to_string(i)}, {}}};
+    Write bad = Update{{"p", "text"}, Changes().increment("a", 1)};
+    writes.push_back((**table).write(std::move(good), Durability::machine));
+    writes.push_back((**table).write(std::move(bad), Durability::machine));
+  }
+  const auto outcomes = test::run_all(std::move(writes));
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    EXPECT_EQ(outcomes[i].has_value(), i % 2 == 0) << i;
+}
+
+TEST_F(LmdbTableTest, ADamagedRowIsNamedAndTheOthersStayReadable) {
+  const Item other{{"CACHE#other", "META"}, {{"s3_key", "b"}}};
+  {
+    const auto table = open();
+    put(**table, kPage);
+    put(**table, other);
+  }
+  std::string content = bytes();
+  for (std::size_t at = content.find("easy-to-find"); at != std::string::npos;
+       at = content.find("easy-to-find", at + 1)) {
+    content[at] = 'E';
+  }
+  overwrite(content);
+
+  const auto table = open();
+  ASSERT_TRUE(table) << to_string(table.error());
+  const auto damaged = get(**table, kPage.key);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(damaged.error().message, AllOf(HasSubstr("CACHE#page / META"), HasSubstr(directory())));
+  EXPECT_EQ(*get(**table, other.key), other);
+  Query query{.pk = kPage.key.pk};
+  EXPECT_EQ(run((**table).query(std::move(query))).error().code, ErrorCode::corrupt);
+  Write conditional = Update{kPage.key, Changes().set("a", 1), attr("a").not_exists()};
+  EXPECT_EQ(run((**table).write(std::move(conditional), Durability::machine)).error().code,
+            ErrorCode::corrupt);
+}
+
+TEST_F(LmdbTableTest, ARowMovedUnderAnotherKeyIsDamage) {
+  put(**open(), kPage);
+  std::string content = bytes();
+  for (std::size_t at = content.find("CACHE#page"); at != std::string::npos;
+       at = content.find("CACHE#page", at + 1)) {
+    content.replace(at, 10, "CACHE#egap");
+  }
+  overwrite(content);
+  const auto table = open();
+  ASSERT_TRUE(table);
+  EXPECT_EQ(get(**table, {"CACHE#egap", "META"}).error().code, ErrorCode::corrupt);
+}
+
+TEST_F(LmdbTableTest, AFileThatWasCutOffIsRefusedAndLeftAsItIs) {
+  {
+    const auto table = open();
+    for (int i = 0; i < 300; ++i)
+      put(**table, Item{{"p", std::to_string(i)}, {{"a", std::string(3000, 'x')}}});
+  }
+  const std::uintmax_t whole = std::filesystem::file_size(file());
+  for (const std::uintmax_t rest : {whole / 4, std::uintmax_t{3 * 4096}}) {
+    std::filesystem::resize_file(file(), rest);
+    const auto table = open();
+    ASSERT_FALSE(table) << rest;
+    EXPECT_EQ(table.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(table.error().message, AllOf(HasSubstr(directory()), HasSubstr("cut off")));
+    EXPECT_EQ(std::filesystem::file_size(file()), rest);
+  }
+}
+
+TEST_F(LmdbTableTest, AFileThatIsNotLmdbIsRefusedAndLeftAsItIs) {
+  std::filesystem::create_directories(directory());
+  const std::string text(20000, 'x');
+  overwrite(text);
+  const auto table = open();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(table.error().message, HasSubstr(directory()));
+  EXPECT_EQ(bytes(), text);
+}
+
+TEST_F(LmdbTableTest, AnotherProgramsLmdbFileIsRefused) {
+  put_raw("some key", "some value");
+  const auto table = open();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::invalid);
+  EXPECT_THAT(table.error().message, AllOf(HasSubstr("another program"), HasSubstr(directory())));
+}
+
+TEST_F(LmdbTableTest, ANewerFormatIsRefusedWithBothVersions) {
+  put(**open(), kPage);
+  put_raw(std::string_view("\0format", 7), "facetheory table 2");
+  const auto table = open();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::invalid);
+  EXPECT_THAT(table.error().message, AllOf(HasSubstr("format 2"), HasSubstr("knows 1")));
+}
+
+TEST_F(LmdbTableTest, AFileInThePlaceOfTheDirectoryIsNamed) {
+  std::ofstream(directory()) << "not a directory";
+  const auto table = open();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::invalid);
+  EXPECT_THAT(table.error().message, AllOf(HasSubstr(directory()), HasSubstr("name a directory")));
+}
+
+TEST_F(LmdbTableTest, LongKeysWithACommonBeginningStayInOrderInBothDirections) {
+  const auto table = open();
+  std::vector<std::string> sort_keys = {"a", std::string(379, 'k'), std::string(380, 'k'), "z"};
+  for (const char* tail : {"0", "1", "10", "2", "\x01", "zz"})
+    sort_keys.push_back(std::string(380, 'k') + tail);
+  sort_keys.push_back(std::string(1024, 'k'));
+  std::sort(sort_keys.begin(), sort_keys.end());
+  for (const std::string& pk : {std::string("short"), std::string(2048, 'p')}) {
+    for (const std::string& sk : sort_keys)
+      put(**table, Item{{pk, sk}, {{"sk_size", sk.size()}}});
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      std::vector<std::string> expected = sort_keys;
+      if (direction == Direction::backward) std::reverse(expected.begin(), expected.end());
+      for (const std::size_t limit : {1U, 2U, 3U, 100U}) {
+        std::vector<std::string> seen;
+        std::optional<std::string> after;
+        do {
+          Query query{.pk = pk, .direction = direction, .after = after, .limit = limit};
+          const auto page = run((**table).query(std::move(query)));
+          ASSERT_TRUE(page) << to_string(page.error());
+          for (const Item& item : page->items)
+            seen.push_back(item.key.sk);
+          after = page->next;
+        } while (after);
+        EXPECT_EQ(seen, expected) << "limit " << limit;
+      }
+    }
+    // Removing the overlong ones again leaves nothing behind.
+    for (const std::string& sk : sort_keys) {
+      Write erase = Delete{{pk, sk}};
+      ASSERT_TRUE(run((**table).write(std::move(erase), Durability::machine)));
+      EXPECT_EQ(*get(**table, {pk, sk}), std::nullopt);
+    }
+  }
+  EXPECT_EQ(run((**table).describe())->items, 0U);
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,31 @@
+// The table in memory: the executable specification of the contract. Every operation completes at once.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+class MemoryTable final : public Table {
+ public:
+  Task<Result<void>> create() override;
+  Task<Result<TableDescription>> describe() override;
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override;
+  Task<Result<QueryPage>> do_query(Query query) override;
+  Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  // All or nothing.
+  Result<TransactOutcome> commit(const std::vector<TransactItem>& items);
+
+  std::mutex mutex_;
+  std::map<Key, Attributes> rows_;  // guarded by mutex_
+};
+
+}  // namespace facetheory

@@ -1,0 +1,141 @@
+// Table: items of typed attributes under (pk, sk), as DynamoDB has them. The protocol is written against this
+// contract alone, and proven over every implementation.
+//
+// Operations may be awaited on any executor and from any thread. All validation happens here, once, before a
+// backend sees a request: oversized keys or items, more than 100 items in a transaction, an item named twice
+// in one, conditions and changes that DynamoDB would refuse are `invalid` everywhere, so that no test on one
+// table hides what another refuses.
+//
+// Errors of writes: `unavailable` means that nothing was written. `ambiguous` means that it may have been
+// written: read before acting. A write is never repeated behind the caller's back once it may have happened,
+// because by then somebody else may have built upon it; a transaction is, under its client token, where the
+// backend recognises that token.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+#include "facetheory/table/changes.h"
+#include "facetheory/table/condition.h"
+#include "facetheory/table/item.h"
+
+namespace facetheory {
+
+enum class Consistency {
+  eventual,  // May miss the latest writes; half the price on DynamoDB. The same as strong elsewhere.
+  strong,    // Sees every write that was acknowledged before the read began.
+};
+
+enum class Durability {
+  process,  // Survives the death of every process; may be lost with the machine's power. For leases.
+  machine,  // Survives power loss once acknowledged.
+};
+
+struct Put {
+  Item item;  // Replaces the whole stored item.
+  Condition condition = {};
+};
+struct Update {
+  Key key;
+  Changes changes;
+  Condition condition = {};
+};
+struct Delete {
+  Key key;  // An absent item is no error.
+  Condition condition = {};
+};
+// Only in transactions: writes nothing, but must hold.
+struct Check {
+  Key key;
+  Condition condition;
+};
+
+using Write = std::variant<Put, Update, Delete>;
+using TransactItem = std::variant<Put, Update, Delete, Check>;
+
+struct Written {};
+struct ConditionFailed {
+  std::optional<Item> stored;  // What the condition was judged on; empty: there was no item.
+};
+using WriteOutcome = std::variant<Written, ConditionFailed>;
+
+struct Committed {};
+// Nothing was written. One entry per item of the transaction, in its order; those whose conditions held are
+// empty.
+struct Cancelled {
+  std::vector<std::optional<ConditionFailed>> reasons;
+};
+using TransactOutcome = std::variant<Committed, Cancelled>;
+
+enum class Direction { forward, backward };
+
+struct Query {
+  std::string pk;
+  std::string sk_prefix = {};  // Only items whose sk begins so; empty: all of the partition.
+  Direction direction = Direction::forward;
+  std::optional<std::string> after = {};  // `next` of the page before.
+  std::size_t limit = 100;                // 1 to 1000 items a page.
+  Consistency consistency = Consistency::strong;
+};
+struct QueryPage {
+  std::vector<Item> items;          // Ordered by sk in the asked direction; may be fewer than the limit.
+  std::optional<std::string> next;  // Empty: nothing follows. Set: perhaps something does.
+};
+
+struct Scan {
+  std::optional<Key> after = {};  // `next` of the page before.
+  std::size_t limit = 100;        // 1 to 1000 items a page.
+};
+struct ScanPage {
+  std::vector<Item>
+      items;  // Items of one pk stand together, in sk order; partitions in an order of the table's own.
+  std::optional<Key> next;
+};
+
+struct TableDescription {
+  std::string uri;            // What opens this table again.
+  std::string status;         // "ACTIVE", or what DynamoDB calls it.
+  std::uint64_t items = 0;    // DynamoDB counts them every six hours only.
+  bool expires_rows = false;  // Whether the table itself deletes rows past their `ttl`.
+};
+
+class Table {
+ public:
+  virtual ~Table() = default;
+
+  // Reads one item. A missing item is an empty optional; an error means "could not tell".
+  Task<Result<std::optional<Item>>> get(Key key, Consistency consistency);
+
+  // One put, update or delete, if its condition holds.
+  Task<Result<WriteOutcome>> write(Write write, Durability durability);
+
+  // All of the items (1 to 100, each key once) or none. A repeat of a transaction must carry the same client
+  // token (1 to 36 characters) and the same items, and may then be recognised; where it is not, a failed
+  // condition can be the echo of the first attempt, so compare the stored items with your own before you call
+  // it lost.
+  Task<Result<TransactOutcome>> transact(std::vector<TransactItem> items, std::string client_token);
+
+  Task<Result<QueryPage>> query(Query query);
+  Task<Result<ScanPage>> scan(Scan scan);
+
+  // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.
+  virtual Task<Result<void>> create() = 0;
+  virtual Task<Result<TableDescription>> describe() = 0;
+
+ private:
+  // Called with what validation let through.
+  virtual Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) = 0;
+  virtual Task<Result<WriteOutcome>> do_write(Write write, Durability durability) = 0;
+  virtual Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                                    std::string client_token) = 0;
+  virtual Task<Result<QueryPage>> do_query(Query query) = 0;
+  virtual Task<Result<ScanPage>> do_scan(Scan scan) = 0;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,417 @@
+#include "facetheory/table/validate.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "facetheory/base/utf8.h"
+#include "facetheory/table/dynamodb_expression.h"
+#include "facetheory/table/evaluate.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::size_t kMaxDepth = 31;  // Lists and maps around a scalar.
+constexpr std::size_t kMaxInOperands = 100;
+constexpr std::size_t kMaxAttributeNameBytes = 65535;
+constexpr std::size_t kMaxClientTokenBytes = 36;
+
+Error invalid(std::string message) {
+  return {ErrorCode::invalid, std::move(message)};
+}
+
+Result<void> validate_key_part(std::string_view name, const std::string& value, std::size_t limit) {
+  if (value.empty()) return invalid(std::string(name) + " is empty; give every item a " + std::string(name));
+  if (value.size() > limit) {
+    return invalid(std::string(name) + " \"" + value.substr(0, 40) + "...\" has " +
+                   std::to_string(value.size()) + " bytes; at most " + std::to_string(limit) +
+                   " are allowed (hash what is longer)");
+  }
+  if (!is_utf8(value)) return invalid(std::string(name) + " is not valid UTF-8");
+  return {};
+}
+
+Result<void> validate_name(const std::string& name) {
+  if (name.empty()) return invalid("an attribute name is empty");
+  if (name.size() > kMaxAttributeNameBytes) {
+    return invalid("attribute name \"" + name.substr(0, 40) + "...\" has " + std::to_string(name.size()) +
+                   " bytes; at most " + std::to_string(kMaxAttributeNameBytes) + " are allowed");
+  }
+  if (!is_utf8(name)) return invalid("an attribute name is not valid UTF-8");
+  return {};
+}
+
+// Checks one value under the attribute `name`, which messages mention.
+class ValueCheck {
+ public:
+  explicit ValueCheck(const std::string& name, std::size_t depth = 1) : name_(name), depth_(depth) {}
+
+  Result<void> operator()(const Value& value) const { return std::visit(*this, value.variant()); }
+
+  Result<void> operator()(const std::string& text) const {
+    if (!is_utf8(text)) return refused("is not valid UTF-8; store bytes as binary");
+    return {};
+  }
+  Result<void> operator()(const Number&) const { return {}; }
+  Result<void> operator()(const Binary&) const { return {}; }
+  Result<void> operator()(bool) const { return {}; }
+  Result<void> operator()(Null) const { return {}; }
+  Result<void> operator()(const List& list) const {
+    if (depth_ > kMaxDepth) return too_deep();
+    for (const Value& value : list) {
+      if (Result<void> good = ValueCheck(name_, depth_ + 1)(value); !good) return good;
+    }
+    return {};
+  }
+  Result<void> operator()(const Attributes& map) const {
+    if (depth_ > kMaxDepth) return too_deep();
+    for (const Attribute& entry : map) {
+      if (Result<void> good = validate_name(entry.name); !good) return good;
+      if (Result<void> good = ValueCheck(name_, depth_ + 1)(entry.value); !good) return good;
+    }
+    return {};
+  }
+  template <typename T>
+  Result<void> operator()(const SetOf<T>& set) const {
+    if (set.empty()) return refused("is an empty set, which cannot be stored; leave the attribute out");
+    for (const T& element : set) {
+      if (Result<void> good = (*this)(element); !good) return good;
+    }
+    return {};
+  }
+
+ private:
+  Error refused(const std::string& reason) const { return invalid("attribute \"" + name_ + "\" " + reason); }
+  Error too_deep() const {
+    return refused("is nested more than " + std::to_string(kMaxDepth) + " levels deep");
+  }
+
+  const std::string& name_;
+  std::size_t depth_;
+};
+
+bool is_ordered(Type type) {
+  return type == Type::string || type == Type::number || type == Type::binary;
+}
+
+bool is_set(Type type) {
+  return type == Type::string_set || type == Type::number_set || type == Type::binary_set;
+}
+
+class ConditionCheck {
+ public:
+  Result<void> operator()(const Condition& condition) const { return std::visit(*this, condition.variant()); }
+
+  Result<void> operator()(const Condition::Always&) const { return {}; }
+  Result<void> operator()(const Condition::Compare& compare) const {
+    if (Result<void> good = operand(compare.name, compare.value); !good) return good;
+    const bool any_type =
+        compare.comparison == Comparison::equal || compare.comparison == Comparison::not_equal;
+    if (!any_type && !is_ordered(compare.value.type())) {
+      return invalid("condition on \"" + compare.name + "\": values of type " +
+                     std::string(name(compare.value.type())) + " have no order; compare S, N or B");
+    }
+    return {};
+  }
+  Result<void> operator()(const Condition::Between& between) const {
+    if (Result<void> good = operand(between.name, between.low); !good) return good;
+    if (Result<void> good = operand(between.name, between.high); !good) return good;
+    if (between.low.type() != between.high.type() || !is_ordered(between.low.type())) {
+      return invalid("condition on \"" + between.name +
+                     "\": between needs two bounds of one type, S, N or B");
+    }
+    const Key any_key{"-", "-"};
+    Attributes bounds;
+    bounds.set("low", between.low);
+    if (!holds(attr("low") <= between.high, any_key, &bounds)) {
+      return invalid("condition on \"" + between.name +
+                     "\": the lower bound of between is above the upper one");
+    }
+    return {};
+  }
+  Result<void> operator()(const Condition::In& in) const {
+    if (in.values.empty() || in.values.size() > kMaxInOperands) {
+      return invalid("condition on \"" + in.name + "\": in takes 1 to 100 values, not " +
+                     std::to_string(in.values.size()));
+    }
+    for (const Value& value : in.values) {
+      if (Result<void> good = operand(in.name, value); !good) return good;
+    }
+    return {};
+  }
+  Result<void> operator()(const Condition::Exists& exists) const { return validate_name(exists.name); }
+  Result<void> operator()(const Condition::NotExists& not_exists) const {
+    return validate_name(not_exists.name);
+  }
+  Result<void> operator()(const Condition::HasType& has_type) const { return validate_name(has_type.name); }
+  Result<void> operator()(const Condition::BeginsWith& begins) const {
+    if (Result<void> good = operand(begins.name, begins.prefix); !good) return good;
+    const Type type = begins.prefix.type();
+    if (type != Type::string && type != Type::binary) {
+      return invalid("condition on \"" + begins.name + "\": begins_with takes a string or binary prefix");
+    }
+    return {};
+  }
+  Result<void> operator()(const Condition::Contains& contains) const {
+    return operand(contains.name, contains.element);
+  }
+  Result<void> operator()(const Condition::Size& size) const { return validate_name(size.name); }
+  Result<void> operator()(const Condition::And& conjunction) const { return all(conjunction.all); }
+  Result<void> operator()(const Condition::Or& disjunction) const { return all(disjunction.any); }
+  Result<void> operator()(const Condition::Not& negation) const {
+    if (negation.one.size() != 1) return invalid("a negation takes exactly one condition");
+    return all(negation.one);
+  }
+
+ private:
+  static Result<void> operand(const std::string& name, const Value& value) {
+    if (Result<void> good = validate_name(name); !good) return good;
+    return ValueCheck(name)(value);
+  }
+
+  Result<void> all(const std::vector<Condition>& parts) const {
+    if (parts.empty()) return invalid("a condition joins nothing");
+    for (const Condition& part : parts) {
+      if (part.is_always()) return invalid("a condition that always holds stands inside another one");
+      if (Result<void> good = (*this)(part); !good) return good;
+    }
+    return {};
+  }
+};
+
+// How many comparisons and functions a condition is made of, operands of `in` included.
+std::size_t parts_of(const Condition& condition) {
+  const auto sum = [](const std::vector<Condition>& parts) {
+    std::size_t total = 1;
+    for (const Condition& part : parts)
+      total += parts_of(part);
+    return total;
+  };
+  if (const auto* conjunction = std::get_if<Condition::And>(&condition.variant()))
+    return sum(conjunction->all);
+  if (const auto* disjunction = std::get_if<Condition::Or>(&condition.variant()))
+    return sum(disjunction->any);
+  if (const auto* negation = std::get_if<Condition::Not>(&condition.variant())) return sum(negation->one);
+  if (const auto* in = std::get_if<Condition::In>(&condition.variant())) return in->values.size();
+  return 1;
+}
+
+bool is_key_name(const std::string& name) {
+  return name == "pk" || name == "sk";
+}
+
+Result<void> validate(const Changes& changes) {
+  std::set<std::string_view> seen;
+  for (const Changes::Entry& entry : changes.entries()) {
+    if (Result<void> good = validate_name(entry.name); !good) return good;
+    if (is_key_name(entry.name))
+      return invalid("an update cannot change \"" + entry.name + "\": it is part of the key");
+    if (!seen.insert(entry.name).second)
+      return invalid("an update names attribute \"" + entry.name + "\" twice");
+    const Value* value = nullptr;
+    bool wants_set = false;
+    if (const auto* set = std::get_if<Changes::Set>(&entry.action)) value = &set->value;
+    if (const auto* set = std::get_if<Changes::SetIfAbsent>(&entry.action)) value = &set->value;
+    if (const auto* added = std::get_if<Changes::AddToSet>(&entry.action))
+      value = &added->elements, wants_set = true;
+    if (const auto* removed = std::get_if<Changes::RemoveFromSet>(&entry.action)) {
+      value = &removed->elements, wants_set = true;
+    }
+    if (value == nullptr) continue;
+    if (wants_set && !is_set(value->type())) {
+      return invalid("attribute \"" + entry.name + "\": only a set can be added to or removed from a set");
+    }
+    if (Result<void> good = ValueCheck(entry.name)(*value); !good) return good;
+  }
+  return {};
+}
+
+Result<void> validate(const Item& item) {
+  if (Result<void> good = validate(item.key); !good) return good;
+  for (const Attribute& entry : item.attributes) {
+    if (Result<void> good = validate_name(entry.name); !good) return good;
+    if (is_key_name(entry.name))
+      return invalid("attribute \"" + entry.name + "\" is part of the key; set it there");
+    if (Result<void> good = ValueCheck(entry.name)(entry.value); !good) return good;
+  }
+  return validate_size(item.key, item.attributes);
+}
+
+// Conditions and changes must also fit into DynamoDB's expressions. Only long ones are rendered to find out.
+Result<void> validate_expressions(const Condition& condition, const Changes& changes) {
+  if (Result<void> good = ConditionCheck()(condition); !good) return good;
+  if (Result<void> good = validate(changes); !good) return good;
+  constexpr std::size_t kCertainlyShort = 50;
+  if (parts_of(condition) + changes.entries().size() <= kCertainlyShort) return {};
+  const Expression expression = render(condition, changes);
+  if (expression.condition_operators > kMaxConditionOperators) {
+    return invalid("a condition has " + std::to_string(expression.condition_operators) +
+                   " operators; at most " + std::to_string(kMaxConditionOperators) + " are allowed");
+  }
+  if (std::max(expression.condition.size(), expression.update.size()) > kMaxExpressionBytes) {
+    return invalid("a condition or an update takes " +
+                   std::to_string(std::max(expression.condition.size(), expression.update.size())) +
+                   " bytes as an expression; at most " + std::to_string(kMaxExpressionBytes) +
+                   " are allowed");
+  }
+  return {};
+}
+
+Result<void> validate_operation(const Put& put) {
+  if (Result<void> good = validate(put.item); !good) return good;
+  return validate_expressions(put.condition, {});
+}
+
+Result<void> validate_operation(const Update& update) {
+  if (Result<void> good = validate(update.key); !good) return good;
+  return validate_expressions(update.condition, update.changes);
+}
+
+Result<void> validate_operation(const Delete& erase) {
+  if (Result<void> good = validate(erase.key); !good) return good;
+  return validate_expressions(erase.condition, {});
+}
+
+Result<void> validate_operation(const Check& check) {
+  if (Result<void> good = validate(check.key); !good) return good;
+  if (check.condition.is_always()) return invalid("a check of " + to_string(check.key) + " has no condition");
+  return validate_expressions(check.condition, {});
+}
+
+struct Bytes {
+  std::size_t operator()(const std::string& text) const { return text.size(); }
+  // One byte, one more for each pair of digits (aligned at the point, zero pairs at the ends left out), one
+  // for a minus.
+  std::size_t operator()(const Number& number) const {
+    std::string_view text = number.text();
+    if (text == "0") return 1;
+    const bool negative = text.front() == '-';
+    if (negative) text.remove_prefix(1);
+    const std::size_t point = std::min(text.find('.'), text.size());
+    std::string digits = (point % 2 == 1 ? "0" : "") + std::string(text.substr(0, point));
+    if (point < text.size()) digits += text.substr(point + 1);
+    if (digits.size() % 2 == 1) digits += '0';
+    const std::size_t first_pair = digits.find_first_not_of('0') / 2;
+    const std::size_t last_pair = digits.find_last_not_of('0') / 2;
+    return 1 + (last_pair - first_pair + 1) + (negative ? 1 : 0);
+  }
+  std::size_t operator()(const Binary& binary) const { return binary.bytes.size(); }
+  std::size_t operator()(bool) const { return 1; }
+  std::size_t operator()(Null) const { return 1; }
+  std::size_t operator()(const List& list) const {
+    std::size_t bytes = 3;
+    for (const Value& value : list)
+      bytes += 1 + std::visit(*this, value.variant());
+    return bytes;
+  }
+  std::size_t operator()(const Attributes& map) const {
+    std::size_t bytes = 3;
+    for (const Attribute& entry : map)
+      bytes += 1 + entry.name.size() + std::visit(*this, entry.value.variant());
+    return bytes;
+  }
+  template <typename T>
+  std::size_t operator()(const SetOf<T>& set) const {
+    std::size_t bytes = 0;
+    for (const T& element : set)
+      bytes += (*this)(element);
+    return bytes;
+  }
+};
+
+// What an operation puts onto the wire, roughly as the 4 MB limit of a transaction counts it.
+std::size_t operation_bytes(const TransactItem& operation) {
+  if (const auto* put = std::get_if<Put>(&operation)) return item_bytes(put->item.key, put->item.attributes);
+  if (const auto* update = std::get_if<Update>(&operation)) {
+    std::size_t bytes = 0;
+    for (const Changes::Entry& entry : update->changes.entries()) {
+      if (const auto* set = std::get_if<Changes::Set>(&entry.action)) {
+        bytes += entry.name.size() + std::visit(Bytes{}, set->value.variant());
+      }
+    }
+    return bytes;
+  }
+  return 0;
+}
+
+Result<void> validate_limit(std::size_t limit) {
+  if (limit == 0 || limit > kMaxPageItems) {
+    return invalid("a page of " + std::to_string(limit) + " items was asked for; 1 to " +
+                   std::to_string(kMaxPageItems) + " are possible");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> validate(const Key& key) {
+  if (Result<void> good = validate_key_part("pk", key.pk, kMaxPkBytes); !good) return good;
+  return validate_key_part("sk", key.sk, kMaxSkBytes);
+}
+
+Result<void> validate(const Write& write) {
+  return std::visit([](const auto& operation) { return validate_operation(operation); }, write);
+}
+
+Result<void> validate(const std::vector<TransactItem>& items, const std::string& client_token) {
+  if (items.empty()) return invalid("a transaction holds no items");
+  if (items.size() > kMaxTransactItems) {
+    return invalid("a transaction holds " + std::to_string(items.size()) + " items; at most 100 are allowed");
+  }
+  if (client_token.empty() || client_token.size() > kMaxClientTokenBytes || !is_utf8(client_token)) {
+    return invalid("client token \"" + client_token.substr(0, 40) + "\" must have 1 to 36 characters");
+  }
+  std::set<Key> seen;
+  std::size_t bytes = 0;
+  for (const TransactItem& item : items) {
+    const Key& key = key_of(item);
+    Result<void> good = std::visit([](const auto& operation) { return validate_operation(operation); }, item);
+    if (!good) return good;
+    if (!seen.insert(key).second) {
+      return invalid("a transaction names item " + to_string(key) + " twice; fold both operations into one");
+    }
+    bytes += operation_bytes(item);
+  }
+  if (bytes > kMaxTransactBytes) {
+    return invalid("a transaction carries " + std::to_string(bytes) + " bytes; at most 4 MiB are allowed");
+  }
+  return {};
+}
+
+Result<void> validate(const Query& query) {
+  if (Result<void> good = validate_key_part("pk", query.pk, kMaxPkBytes); !good) return good;
+  if (!query.sk_prefix.empty()) {
+    if (Result<void> good = validate_key_part("sk", query.sk_prefix, kMaxSkBytes); !good) return good;
+  }
+  if (query.after) {
+    if (Result<void> good = validate_key_part("sk", *query.after, kMaxSkBytes); !good) return good;
+    if (!query.after->starts_with(query.sk_prefix)) {
+      return invalid("a query cannot go on after \"" + *query.after +
+                     "\": that does not begin with its prefix \"" + query.sk_prefix + "\"");
+    }
+  }
+  return validate_limit(query.limit);
+}
+
+Result<void> validate(const Scan& scan) {
+  if (scan.after) {
+    if (Result<void> good = validate(*scan.after); !good) return good;
+  }
+  return validate_limit(scan.limit);
+}
+
+std::size_t item_bytes(const Key& key, const Attributes& attributes) {
+  std::size_t bytes = 4 + key.pk.size() + key.sk.size();  // "pk" and "sk" are two bytes each.
+  for (const Attribute& entry : attributes)
+    bytes += entry.name.size() + std::visit(Bytes{}, entry.value.variant());
+  return bytes;
+}
+
+Result<void> validate_size(const Key& key, const Attributes& attributes) {
+  const std::size_t bytes = item_bytes(key, attributes);
+  if (bytes <= kMaxItemBytes) return {};
+  return invalid("item " + to_string(key) + " has " + std::to_string(bytes) + " bytes; at most " +
+                 std::to_string(kMaxItemBytes) + " are allowed (keep large content in bodies)");
+}
+
+}  // namespace facetheory

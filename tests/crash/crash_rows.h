@@ -1,0 +1,31 @@
+// The rows that a process writes until it is killed, known to the writer and to the test that looks for them
+// afterwards.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "facetheory/table/table.h"
+
+namespace facetheory::test {
+
+inline Key counter_key() {
+  return {"COUNTER", "META"};
+}
+
+// One row of its own, and a pair that only ever changes together. Rows of the run "fill" are large.
+inline Item numbered_row(const std::string& run, int n) {
+  const std::size_t padding = run == "fill" ? 60000 : static_cast<std::size_t>(n % 3000);
+  return Item{{"RUN#" + run, "ROW#" + std::to_string(1000000 + n)},
+              {{"n", n}, {"padding", std::string(padding, 'x')}}};
+}
+
+inline Item half_of_pair(const std::string& run, int n, const char* half) {
+  return Item{{"RUN#" + run, std::string("PAIR#") + half}, {{"n", n}}};
+}
+
+inline std::vector<TransactItem> crash_rows(const std::string& run, int n) {
+  return {Put{numbered_row(run, n)}, Put{half_of_pair(run, n, "left")}, Put{half_of_pair(run, n, "right")}};
+}
+
+}  // namespace facetheory::test

@@ -1,0 +1,192 @@
+// What several processes on one LMDB directory do to each other, and what a killed or starved one leaves
+// behind.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/base/random.h"
+#include "facetheory/table/lmdb_table.h"
+
+#include "tests/crash/crash_rows.h"
+#include "tests/support/run.h"
+#include "tests/support/servers.h"
+
+namespace facetheory::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class LmdbProcessesTest : public ::testing::Test {
+ protected:
+  std::string directory() const { return (temporary_.path() / "table").string(); }
+
+  std::unique_ptr<Table> open(const LmdbOptions& options = {}) {
+    Result<std::unique_ptr<Table>> table = open_lmdb_table(directory(), options);
+    if (!table) throw std::runtime_error(to_string(table.error()));
+    return *std::move(table);
+  }
+
+  std::unique_ptr<ChildProcess> start(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), LMDB_WORKER);
+    return std::make_unique<ChildProcess>(std::move(arguments));
+  }
+
+  static std::optional<Item> get(Table& table, const Key& key) {
+    Result<std::optional<Item>> item = run(table.get(key, Consistency::strong));
+    if (!item) throw std::runtime_error(to_string(item.error()));
+    return *std::move(item);
+  }
+
+  // The highest number the worker said was acknowledged.
+  static int last_acknowledged(const ChildProcess& worker) {
+    const std::string output = worker.output();
+    const std::size_t position = output.rfind("wrote ");
+    if (position == std::string::npos || output.find('\n', position) == std::string::npos) return 0;
+    return std::stoi(output.substr(position + 6));
+  }
+
+  // Every acknowledged row is there and whole, and the pair was never torn.
+  static void expect_all_rows(Table& table, const std::string& run_name, int acknowledged) {
+    for (int n = 1; n <= acknowledged; ++n) {
+      const Item expected = numbered_row(run_name, n);
+      ASSERT_EQ(get(table, expected.key), expected)
+          << run_name << " lost row " << n << " of " << acknowledged;
+    }
+    const auto left = get(table, half_of_pair(run_name, 0, "left").key);
+    const auto right = get(table, half_of_pair(run_name, 0, "right").key);
+    ASSERT_TRUE(left && right) << run_name;
+    EXPECT_EQ(left->attributes, right->attributes) << run_name;
+    EXPECT_GE(left->attributes.find("n")->as<Number>()->to_int64(), acknowledged) << run_name;
+  }
+
+  TemporaryDirectory temporary_;
+};
+
+TEST_F(LmdbProcessesTest, FiftyKilledWritersLoseNothingThatWasAcknowledgedAndBlockNobody) {
+  const std::unique_ptr<Table> table = open();
+  SeededRandom random(1);
+  for (int i = 0; i < 50; ++i) {
+    const std::string run_name = std::to_string(i);
+    const auto worker = start({"write", directory(), run_name});
+    ASSERT_TRUE(worker->wait_for_output("wrote 1\n", 10s)) << worker->output();
+    std::this_thread::sleep_for(std::chrono::microseconds(uniform(random, 15000)));  // Kill it anywhere.
+    worker->kill();
+    expect_all_rows(*table, run_name, last_acknowledged(*worker));
+
+    Write own = Put{Item{{"SURVIVOR", run_name}, {{"n", i}}}};
+    const Result<WriteOutcome> outcome = run(table->write(std::move(own), Durability::machine));
+    ASSERT_TRUE(outcome) << to_string(outcome.error());
+    EXPECT_TRUE(get(*table, {"SURVIVOR", run_name}));
+  }
+}
+
+TEST_F(LmdbProcessesTest, EightProcessesIncrementOneCounterTenThousandTimesExactly) {
+  std::vector<std::unique_ptr<ChildProcess>> workers;
+  for (int i = 0; i < 8; ++i)
+    workers.push_back(start({"increment", directory(), "1250"}));
+  for (const auto& worker : workers)
+    EXPECT_EQ(worker->wait(120s), 0) << worker->output();
+  const std::unique_ptr<Table> table = open();
+  const std::optional<Item> counter = get(*table, counter_key());
+  ASSERT_TRUE(counter);
+  EXPECT_EQ(counter->attributes, (Attributes{{"count", 10000}}));
+}
+
+TEST_F(LmdbProcessesTest, AFullDiskRefusesTheWriteAndLosesNothing) {
+  const auto worker = start({"fill", directory(), "8000000"});
+  EXPECT_EQ(worker->wait(60s), 1) << worker->output();
+  EXPECT_THAT(worker->output(), HasSubstr("exhausted: "));
+  EXPECT_THAT(worker->output(), HasSubstr(directory()));
+  const int acknowledged = last_acknowledged(*worker);
+  EXPECT_GT(acknowledged, 20);
+
+  const std::unique_ptr<Table> table = open();  // This process has no such limit.
+  expect_all_rows(*table, "fill", acknowledged);
+  std::vector<TransactItem> next = crash_rows("fill", acknowledged + 1);
+  const Result<TransactOutcome> outcome = run(table->transact(std::move(next), "t"));
+  ASSERT_TRUE(outcome) << to_string(outcome.error());
+  expect_all_rows(*table, "fill", acknowledged + 1);
+}
+
+TEST_F(LmdbProcessesTest, AnAcknowledgedWriteOfOneProcessIsSeenByTheNextReadOfAnother) {
+  const std::unique_ptr<Table> table = open();
+  EXPECT_FALSE(get(*table, numbered_row("seen", 1).key));
+  const auto worker = start({"write", directory(), "seen"});
+  for (int n = 1; n <= 20; ++n) {
+    ASSERT_TRUE(worker->wait_for_output("wrote " + std::to_string(n) + "\n", 10s));
+    EXPECT_TRUE(get(*table, numbered_row("seen", n).key)) << n;
+  }
+}
+
+TEST_F(LmdbProcessesTest, AReaderFollowsATableThatAnotherProcessMadeManyTimesLarger) {
+  const std::unique_ptr<Table> table = open();
+  EXPECT_FALSE(get(*table, counter_key()));
+  const auto worker = start({"fill", directory(), "40000000"});
+  EXPECT_EQ(worker->wait(120s), 1) << worker->output();
+  expect_all_rows(*table, "fill", last_acknowledged(*worker));
+}
+
+TEST_F(LmdbProcessesTest, OpeningTheTableClearsReadersOfDeadProcesses) {
+  open();
+  const auto holder = start({"hold", directory()});
+  ASSERT_TRUE(holder->wait_for_output("holding", 10s)) << holder->output();
+  holder->kill();
+  open();
+  const auto counter = start({"dead-readers", directory()});
+  EXPECT_EQ(counter->wait(10s), 0);
+  EXPECT_EQ(counter->output(), "dead readers: 0\n");
+}
+
+TEST_F(LmdbProcessesTest, AnOpenTableClearsReadersOfDeadProcessesFromTimeToTime) {
+  const std::unique_ptr<Table> table = open({.reader_check_interval = 20ms});
+  const auto holder = start({"hold", directory()});
+  ASSERT_TRUE(holder->wait_for_output("holding", 10s)) << holder->output();
+  holder->kill();
+  std::this_thread::sleep_for(500ms);  // Many intervals; nothing else makes the check happen.
+  const auto counter = start({"dead-readers", directory()});
+  EXPECT_EQ(counter->wait(10s), 0);
+  EXPECT_EQ(counter->output(), "dead readers: 0\n");
+}
+
+TEST_F(LmdbProcessesTest, WithoutSuchACheckADeadReaderWouldStay) {
+  const std::unique_ptr<Table> table = open();
+  const auto holder = start({"hold", directory()});
+  ASSERT_TRUE(holder->wait_for_output("holding", 10s)) << holder->output();
+  holder->kill();
+  const auto counter = start({"dead-readers", directory()});
+  EXPECT_EQ(counter->wait(10s), 0);
+  EXPECT_EQ(counter->output(), "dead readers: 1\n");
+}
+
+TEST_F(LmdbProcessesTest, ADirectoryThatCannotBeWrittenIsNamedWithTheRemedy) {
+  std::filesystem::create_directory(directory());
+  std::filesystem::permissions(temporary_.path(), std::filesystem::perms::all);
+  std::filesystem::permissions(directory(), std::filesystem::perms{0555});
+  const auto worker = start({"open-unprivileged", directory()});
+  EXPECT_EQ(worker->wait(10s), 1);
+  EXPECT_THAT(worker->output(), HasSubstr("invalid: "));
+  EXPECT_THAT(worker->output(), HasSubstr(directory()));
+  EXPECT_THAT(worker->output(), HasSubstr("make the directory and its files writable"));
+}
+
+TEST_F(LmdbProcessesTest, FilesThatCannotBeWrittenAreNamedWithTheRemedy) {
+  open();
+  std::filesystem::permissions(temporary_.path(), std::filesystem::perms::all);
+  std::filesystem::permissions(directory(), std::filesystem::perms{0555});
+  for (const auto& file : std::filesystem::directory_iterator(directory())) {
+    std::filesystem::permissions(file.path(), std::filesystem::perms{0444});
+  }
+  const auto worker = start({"open-unprivileged", directory()});
+  EXPECT_EQ(worker->wait(10s), 1);
+  EXPECT_THAT(worker->output(), HasSubstr("writable"));
+}
+
+}  // namespace
+}  // namespace facetheory::test
