@@ -1,0 +1,53 @@
+// HTTP messages as plain values: what the client sends and receives once framing is done.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace facetheory {
+
+// Header fields in the order they were added; names compare without regard to case, and may repeat.
+class Headers {
+ public:
+  struct Field {
+    std::string name;
+    std::string value;
+    friend bool operator==(const Field&, const Field&) = default;
+  };
+
+  Headers() = default;
+  Headers(std::initializer_list<Field> fields) : fields_(fields) {}
+
+  // The first value under that name.
+  std::optional<std::string_view> get(std::string_view name) const;
+  void add(std::string name, std::string value);
+  // Replaces every field of that name with this one.
+  void set(std::string name, std::string value);
+
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+  bool empty() const { return fields_.empty(); }
+
+  friend bool operator==(const Headers&, const Headers&) = default;
+
+ private:
+  std::vector<Field> fields_;
+};
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target = "/";  // Origin form, percent-encoded: "/path?query".
+  Headers headers;           // Without Host, Content-Length and Connection, which the client writes.
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 0;
+  Headers headers;
+  std::string body;
+};
+
+}  // namespace facetheory
