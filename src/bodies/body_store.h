@@ -1,0 +1,88 @@
+// BodyStore: immutable objects under unique keys; the bytes of pages.
+//
+// A key is written once and never again, so that a body may be cached forever and a lost race costs one
+// orphan, never a wrong page. A body carries its own metadata, so that it can be served even when somebody
+// else's META write dropped our attributes. Every store passes the same conformance suite
+// (tests/conformance). May be used from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+
+namespace facetheory {
+
+struct BodyMetadata {
+  int status = 200;
+  std::string content_type;  // Empty: not known.
+  // Header fields worth replaying, in order, names in lower case; content-type is not among them.
+  std::vector<std::pair<std::string, std::string>> headers;
+  // Lower-case hex of the bytes' SHA-256. `write` fills it in; other writers' bodies lack it: unchecked then.
+  std::optional<std::string> sha256;
+
+  friend bool operator==(const BodyMetadata&, const BodyMetadata&) = default;
+};
+
+struct Body {
+  std::string bytes;
+  BodyMetadata metadata;
+
+  friend bool operator==(const Body&, const Body&) = default;
+};
+
+struct BodyEntry {
+  std::string key;         // As `write` was given it, without the store's prefix.
+  std::uint64_t size = 0;  // Of the bytes, without metadata.
+  WallTime modified_at;
+
+  friend bool operator==(const BodyEntry&, const BodyEntry&) = default;
+};
+
+struct BodyPage {
+  std::vector<BodyEntry> entries;
+  std::optional<std::string> next;  // Give it to the next call of `list`; empty: that was all. Opaque.
+};
+
+// The same everywhere, so that no test on one store hides what another refuses; beyond them is `invalid`.
+inline constexpr std::size_t kMaxKeyBytes = 1024;
+inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxMetadataBytes = 2048;  // As S3 counts it (see metadata_fields.h).
+
+// A key is UTF-8 without control characters, of segments between slashes, none of them empty, "." or "..".
+class BodyStore {
+ public:
+  virtual ~BodyStore() = default;
+
+  // Stores the body under a fresh key; durable before it returns. Repeating a write with the same bytes
+  // succeeds; the same key with other bytes is `invalid` and changes nothing. After `ambiguous` the body may
+  // or may not be there.
+  Task<Result<void>> write(std::string key, Body body);
+
+  // Reads what a row's s3_key names. Missing is an empty optional; `corrupt` means that the bytes are not
+  // those whose SHA-256 was recorded.
+  Task<Result<std::optional<Body>>> read(std::string key);
+
+  // Removes the body; one that is not there is no error.
+  Task<Result<void>> remove(std::string key);
+
+  // Up to `limit` (1 to 1000) entries, in an order of the store's own, each body that existed throughout
+  // exactly once.
+  Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
+
+ private:
+  // Called with what validation let through.
+  virtual Task<Result<void>> do_write(std::string key, Body body) = 0;
+  virtual Task<Result<std::optional<Body>>> do_read(std::string key) = 0;
+  virtual Task<Result<void>> do_remove(std::string key) = 0;
+  virtual Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) = 0;
+};
+
+}  // namespace facetheory

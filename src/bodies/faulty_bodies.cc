@@ -1,0 +1,31 @@
+#include "facetheory/bodies/faulty_bodies.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/base/meet_fault.h"
+
+namespace facetheory {
+
+FaultyBodies::FaultyBodies(std::shared_ptr<BodyStore> inner, std::shared_ptr<FaultScript> script,
+                           Clock& clock)
+    : inner_(std::move(inner)), script_(std::move(script)), clock_(clock) {}
+
+Task<Result<void>> FaultyBodies::do_write(std::string key, Body body) {
+  return meet_fault(*script_, "write", clock_, inner_->write(std::move(key), std::move(body)));
+}
+
+Task<Result<std::optional<Body>>> FaultyBodies::do_read(std::string key) {
+  return meet_fault(*script_, "read", clock_, inner_->read(std::move(key)));
+}
+
+Task<Result<void>> FaultyBodies::do_remove(std::string key) {
+  return meet_fault(*script_, "remove", clock_, inner_->remove(std::move(key)));
+}
+
+Task<Result<BodyPage>> FaultyBodies::do_list(std::optional<std::string> after, std::size_t limit) {
+  return meet_fault(*script_, "list", clock_, inner_->list(std::move(after), limit));
+}
+
+}  // namespace facetheory

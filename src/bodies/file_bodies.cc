@@ -1,0 +1,481 @@
+#include "facetheory/bodies/file_bodies.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json.hpp>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "facetheory/base/log.h"
+#include "facetheory/base/random.h"
+#include "facetheory/base/sha256.h"
+#include "facetheory/bodies/metadata_fields.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+constexpr int kFormat = 1;
+constexpr std::size_t kThreads = 4;
+constexpr std::size_t kMaxHeaderBytes = 64 * 1024;  // Far above what validation lets through.
+constexpr std::string_view kTemporaryPrefix = ".writing-";
+constexpr std::chrono::hours kAbandonedAfter{1};  // No write takes that long.
+
+// What failed, on which file, and why, with the remedy where there is one; `other` is the code where there is
+// none.
+Error file_error(int error, std::string_view action, const fs::path& path,
+                 ErrorCode other = ErrorCode::unavailable) {
+  std::string message = std::string(action) + " " + path.string() + ": " + std::strerror(error);
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Error{ErrorCode::exhausted,
+                   message + ": make room on the disk (or raise the limit), then try again"};
+    case EACCES:
+    case EPERM:
+      return Error{ErrorCode::unauthorized, message + ": give this process's user the right to it"};
+    case EROFS:
+      return Error{ErrorCode::invalid,
+                   message + ": mount the file system for writing or choose another folder"};
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return Error{ErrorCode::invalid, message + ": choose another folder"};
+    case EMFILE:
+    case ENFILE:
+      return Error{ErrorCode::unavailable, message + ": raise the limit of open files"};
+    default:
+      return Error{other, message};
+  }
+}
+
+class File {
+ public:
+  File() = default;
+  File(const fs::path& path, int flags, mode_t mode = 0)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  explicit operator bool() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// 0, or the error.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+// Appends up to `limit` bytes; 0, or the error.
+int read_some(int fd, std::string& bytes, std::size_t limit) {
+  const std::size_t target = bytes.size() + limit;
+  std::size_t filled = bytes.size();
+  bytes.resize(target);
+  while (filled < target) {
+    const ssize_t n = ::read(fd, bytes.data() + filled, target - filled);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) break;
+    filled += static_cast<std::size_t>(n);
+  }
+  bytes.resize(filled);
+  return 0;
+}
+
+int sync_folder(const fs::path& folder) {
+  const File file(folder, O_RDONLY | O_DIRECTORY);
+  if (!file) return errno;
+  return ::fsync(file.fd()) == 0 ? 0 : errno;
+}
+
+// Makes the folder and those above it, each synced into its parent. 0, or the error.
+int make_folders(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0777) == 0) {
+    const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+    return sync_folder(parent);
+  }
+  if (errno == EEXIST) {
+    struct stat status{};
+    if (::stat(folder.c_str(), &status) != 0) return errno;
+    return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+  }
+  if (errno != ENOENT || !folder.has_parent_path() || folder.parent_path() == folder) return errno;
+  if (const int error = make_folders(folder.parent_path())) return error;
+  return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST ? sync_folder(folder.parent_path()) : errno;
+}
+
+struct Header {
+  std::string key;
+  BodyMetadata metadata;
+  std::uint64_t size = 0;
+};
+
+std::string encode(const Header& header) {
+  json::array fields;
+  for (const auto& [name, value] : header.metadata.headers) {
+    fields.push_back(json::array{json::string(bytes_to_text(name)), json::string(bytes_to_text(value))});
+  }
+  const json::object object{{"format", kFormat},
+                            {"key", header.key},
+                            {"status", header.metadata.status},
+                            {"content_type", bytes_to_text(header.metadata.content_type)},
+                            {"headers", std::move(fields)},
+                            {"sha256", *header.metadata.sha256},
+                            {"size", header.size}};
+  return ascii_json(json::serialize(object)) + "\n";
+}
+
+// Throws std::exception where a member is missing or of another type.
+Header decode_members(const json::object& object) {
+  Header header;
+  header.key = json::value_to<std::string>(object.at("key"));
+  header.metadata.status = object.at("status").to_number<int>();
+  header.metadata.sha256 = json::value_to<std::string>(object.at("sha256"));
+  header.size = object.at("size").to_number<std::uint64_t>();
+  bool sound = text_to_bytes(object.at("content_type").as_string(), header.metadata.content_type);
+  for (const json::value& field : object.at("headers").as_array()) {
+    auto& [name, value] = header.metadata.headers.emplace_back();
+    sound = sound && text_to_bytes(field.as_array().at(0).as_string(), name) &&
+            text_to_bytes(field.as_array().at(1).as_string(), value);
+  }
+  if (!sound) throw std::invalid_argument("a header field is no sequence of bytes");
+  return header;
+}
+
+Result<Header> decode(std::string_view line, const fs::path& path) {
+  const auto damaged = [&](const std::string& why) {
+    return Error{ErrorCode::corrupt, "the body file " + path.string() + " has a damaged header (" + why +
+                                         "): restore it, or remove it so that its page is rendered again"};
+  };
+  boost::system::error_code failure;
+  const json::value parsed = json::parse(line, failure);
+  if (failure || !parsed.is_object()) return damaged("no JSON object");
+  const json::value* format = parsed.get_object().if_contains("format");
+  if (format == nullptr || !format->is_int64() || format->get_int64() < 1) return damaged("no format");
+  if (format->get_int64() > kFormat) {
+    return Error{ErrorCode::invalid, "the body file " + path.string() + " has format " +
+                                         std::to_string(format->get_int64()) + ", this program reads up to " +
+                                         std::to_string(kFormat) + ": use a newer version of it"};
+  }
+  try {
+    return decode_members(parsed.get_object());
+  } catch (const std::exception& e) {
+    return damaged(e.what());
+  }
+}
+
+// The header alone of an open file; `rest` gets what was read beyond it.
+Result<Header> read_header(const File& file, const fs::path& path, std::string& rest) {
+  constexpr std::size_t kPiece = 4096;
+  std::size_t end = std::string::npos;
+  while (end == std::string::npos && rest.size() < kMaxHeaderBytes) {
+    const std::size_t before = rest.size();
+    if (const int error = read_some(file.fd(), rest, kPiece)) return file_error(error, "read", path);
+    end = rest.find('\n', before);
+    if (end == std::string::npos && rest.size() < before + kPiece) break;
+  }
+  if (end == std::string::npos) {
+    return Error{ErrorCode::corrupt,
+                 "the body file " + path.string() +
+                     " is truncated or not a body: restore it, or remove it so that its page is "
+                     "rendered again"};
+  }
+  auto header = decode(std::string_view(rest).substr(0, end), path);
+  rest.erase(0, end + 1);
+  return header;
+}
+
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// The names in a folder, sorted; an absent folder has none. 0, or the error.
+int names_in(const fs::path& folder, std::vector<std::string>& names) {
+  DIR* directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return errno == ENOENT ? 0 : errno;
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory))
+    names.emplace_back(entry->d_name);
+  const int error = errno;
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return error;
+}
+
+WallTime modified_at(const struct stat& status) {
+  return WallTime(std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+}
+
+}  // namespace
+
+struct FileBodies::State {
+  State(fs::path root, Platform given)
+      : folder(std::move(root)), platform(std::move(given)), threads(kThreads) {}
+
+  // Constant after construction.
+  const fs::path folder;
+  const Platform platform;
+  asio::thread_pool threads;
+
+  // Whether the fan-out folder of that number is known to be synced into its parent, whoever made it.
+  mutable std::array<std::atomic<bool>, 256> synced{};
+
+  fs::path path_of(std::string_view key) const {
+    const std::string digest = sha256_hex(key);
+    return folder / digest.substr(0, 2) / digest;
+  }
+
+  // The following block; they run on the threads above.
+  void remove_abandoned() const;
+  Result<void> write(const std::string& key, const Body& body) const;
+  Result<std::optional<Body>> read(const std::string& key) const;
+  Result<void> remove(const std::string& key) const;
+  Result<BodyPage> list(const std::optional<std::string>& after, std::size_t limit) const;
+
+ private:
+  Result<void> prepare_folder(const fs::path& fan) const;
+  Result<void> name_file(const fs::path& temporary, const fs::path& path, const std::string& key,
+                         const Body& body) const;
+};
+
+namespace {
+
+// Runs blocking work on the pool and resumes the caller, on its own executor, with what it returned.
+template <typename Work>
+Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
+  using Outcome = std::invoke_result_t<Work>;
+  const asio::any_io_executor executor = pool.get_executor();
+  // Optional, because co_spawn wants a value it can make out of nothing.
+  auto blocking = [work = std::move(work)]() -> Task<std::optional<Outcome>> { co_return work(); };
+  auto outcome = asio::co_spawn(executor, std::move(blocking), asio::use_awaitable);
+  co_return *(co_await std::move(outcome));
+}
+
+}  // namespace
+
+void FileBodies::State::remove_abandoned() const {
+  std::vector<std::string> names;
+  if (names_in(folder, names) != 0) return;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kTemporaryPrefix)) continue;
+    struct stat status{};
+    const fs::path path = folder / name;
+    if (::stat(path.c_str(), &status) != 0) continue;
+    if (platform.clock->now() - modified_at(status) > kAbandonedAfter) ::unlink(path.c_str());
+  }
+}
+
+// A folder that another process has just made may not be synced yet, and a body in it would go with it.
+Result<void> FileBodies::State::prepare_folder(const fs::path& fan) const {
+  if (const int error = make_folders(fan)) return file_error(error, "make folder", fan);
+  std::atomic<bool>& known = synced[std::stoul(fan.filename().string(), nullptr, 16)];
+  if (known) return {};
+  if (const int error = sync_folder(folder)) return file_error(error, "sync folder", folder);
+  known = true;
+  return {};
+}
+
+Result<void> FileBodies::State::write(const std::string& key, const Body& body) const {
+  const fs::path path = path_of(key);
+  if (auto ready = prepare_folder(path.parent_path()); !ready) return ready;
+
+  const fs::path temporary = folder / (std::string(kTemporaryPrefix) + uuid_v4(*platform.random));
+  const File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (!file) return file_error(errno, "create", temporary);
+  int error = write_all(file.fd(), encode(Header{key, body.metadata, body.bytes.size()}));
+  if (error == 0) error = write_all(file.fd(), body.bytes);
+  if (error == 0 && ::fsync(file.fd()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    return file_error(error, "write", temporary);
+  }
+  auto named = name_file(temporary, path, key, body);
+  if (!named) return named;
+  // Without this the name may be lost with the power, even one that another writer gave.
+  error = sync_folder(path.parent_path());
+  if (error != 0) return file_error(error, "sync folder", path.parent_path(), ErrorCode::ambiguous);
+  return {};
+}
+
+// Gives the complete file its name unless that is taken; the temporary one is gone afterwards.
+Result<void> FileBodies::State::name_file(const fs::path& temporary, const fs::path& path,
+                                          const std::string& key, const Body& body) const {
+  int error =
+      ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (error == EINVAL || error == ENOSYS) {  // Not every file system can; all of those can link.
+    error = ::link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+    if (error == 0) ::unlink(temporary.c_str());
+  }
+  if (error == 0) return {};
+  ::unlink(temporary.c_str());
+  if (error != EEXIST) return file_error(error, "name", path);
+
+  auto stored = read(key);
+  if (!stored) return stored.error();
+  if (!*stored) {
+    return Error{ErrorCode::unavailable,
+                 "the body " + path.string() + " was removed while it was written again"};
+  }
+  const std::string digest = sha256_hex((*stored)->bytes);
+  if (digest != (*stored)->metadata.sha256) {
+    return Error{ErrorCode::corrupt, "the body file " + path.string() + " exists and is damaged: remove it"};
+  }
+  if (digest != body.metadata.sha256) {
+    return Error{ErrorCode::invalid,
+                 "the body \"" + key + "\" exists with other bytes: a key is written once, take a fresh one"};
+  }
+  return {};
+}
+
+Result<std::optional<Body>> FileBodies::State::read(const std::string& key) const {
+  const fs::path path = path_of(key);
+  const File file(path, O_RDONLY);
+  if (!file && errno == ENOENT) return std::optional<Body>();
+  if (!file) return file_error(errno, "open", path);
+  struct stat status{};
+  if (::fstat(file.fd(), &status) != 0) return file_error(errno, "stat", path);
+
+  Body body;
+  body.bytes.reserve(std::min(static_cast<std::size_t>(status.st_size), kMaxHeaderBytes + kMaxBodyBytes));
+  auto header = read_header(file, path, body.bytes);
+  if (!header) return header.error();
+  const auto damaged = [&](const std::string& why) {
+    return Error{ErrorCode::corrupt, "the body file " + path.string() + " " + why +
+                                         ": restore it, or remove it so that its page is rendered again"};
+  };
+  if (header->key != key) return damaged("holds another key's body");
+  if (header->size > kMaxBodyBytes) return damaged("claims an impossible size");
+  if (body.bytes.size() < header->size + 1) {  // One more than expected shows what should not be there.
+    const std::size_t missing = header->size + 1 - body.bytes.size();
+    if (const int error = read_some(file.fd(), body.bytes, missing)) return file_error(error, "read", path);
+  }
+  if (body.bytes.size() < header->size) return damaged("is truncated");
+  if (body.bytes.size() > header->size) return damaged("is longer than it was written");
+  body.metadata = std::move(header->metadata);
+  return std::optional<Body>(std::move(body));
+}
+
+Result<void> FileBodies::State::remove(const std::string& key) const {
+  const fs::path path = path_of(key);
+  if (::unlink(path.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return file_error(errno, "remove", path);
+  }
+  return {};
+}
+
+// Bodies in the order of their file names; the token is the last name handed out.
+Result<BodyPage> FileBodies::State::list(const std::optional<std::string>& after, std::size_t limit) const {
+  if (after && (after->size() != 64 || !is_hex(*after))) {
+    return Error{ErrorCode::invalid,
+                 "\"" + *after + "\" is not a token that list() of " + folder.string() + " gave"};
+  }
+  std::vector<std::string> folders;
+  if (const int error = names_in(folder, folders)) return file_error(error, "list", folder);
+  BodyPage page;
+  std::string last;
+  for (const std::string& fan : folders) {
+    if (fan.size() != 2 || !is_hex(fan) || (after && fan < after->substr(0, 2))) continue;
+    std::vector<std::string> names;
+    if (const int error = names_in(folder / fan, names)) return file_error(error, "list", folder / fan);
+    for (const std::string& name : names) {
+      if (name.size() != 64 || !is_hex(name) || (after && name <= *after)) continue;
+      if (page.entries.size() == limit) {
+        page.next = last;
+        return page;
+      }
+      const fs::path path = folder / fan / name;
+      const File file(path, O_RDONLY);
+      if (!file && errno == ENOENT) continue;  // Removed meanwhile.
+      if (!file) return file_error(errno, "open", path);
+      struct stat status{};
+      if (::fstat(file.fd(), &status) != 0) return file_error(errno, "stat", path);
+      std::string rest;
+      auto header = read_header(file, path, rest);
+      // One damaged file must not stop the collection of garbage; reading it says what is wrong.
+      if (!header) {
+        log(LogLevel::warning, "left out of the list of bodies: " + header.error().message);
+        continue;
+      }
+      if (sha256_hex(header->key) != name) {
+        log(LogLevel::warning,
+            "left out of the list of bodies: " + path.string() + " holds another key's body");
+        continue;
+      }
+      last = name;
+      page.entries.push_back(BodyEntry{std::move(header->key), header->size, modified_at(status)});
+    }
+  }
+  return page;
+}
+
+Result<std::unique_ptr<FileBodies>> FileBodies::open(fs::path folder, Platform platform) {
+  std::error_code failure;
+  folder = fs::absolute(folder, failure).lexically_normal();  // The working folder may change later.
+  if (!folder.has_filename()) folder = folder.parent_path();  // "/a/b/"
+  if (const int error = make_folders(folder)) return file_error(error, "open the folder of bodies", folder);
+  sync_folder(folder.parent_path());  // In vain where that one may not be read; then it was there before us.
+  auto state = std::make_shared<State>(std::move(folder), std::move(platform));
+  state->remove_abandoned();
+  return std::unique_ptr<FileBodies>(new FileBodies(std::move(state)));
+}
+
+FileBodies::FileBodies(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+FileBodies::~FileBodies() {
+  state_->threads.join();
+}
+
+Task<Result<void>> FileBodies::do_write(std::string key, Body body) {
+  return on_pool(state_->threads, [state = state_.get(), key = std::move(key), body = std::move(body)] {
+    return state->write(key, body);
+  });
+}
+
+Task<Result<std::optional<Body>>> FileBodies::do_read(std::string key) {
+  return on_pool(state_->threads, [state = state_.get(), key = std::move(key)] { return state->read(key); });
+}
+
+Task<Result<void>> FileBodies::do_remove(std::string key) {
+  return on_pool(state_->threads,
+                 [state = state_.get(), key = std::move(key)] { return state->remove(key); });
+}
+
+Task<Result<BodyPage>> FileBodies::do_list(std::optional<std::string> after, std::size_t limit) {
+  return on_pool(state_->threads, [state = state_.get(), after = std::move(after), limit] {
+    return state->list(after, limit);
+  });
+}
+
+}  // namespace facetheory

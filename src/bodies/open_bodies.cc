@@ -1,0 +1,105 @@
+#include "facetheory/bodies/open_bodies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "facetheory/aws/credentials.h"
+#include "facetheory/aws/service_client.h"
+#include "facetheory/bodies/file_bodies.h"
+#include "facetheory/bodies/memory_bodies.h"
+#include "facetheory/bodies/s3_bodies.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::string_view kFilePrefix = "file:";
+constexpr std::string_view kS3Prefix = "s3://";
+constexpr std::size_t kMaxPrefixBytes = 512;
+
+Error malformed(std::string_view uri, std::string_view why) {
+  return Error{ErrorCode::invalid,
+               "\"" + std::string(uri) + "\" names no body store (" + std::string(why) +
+                   "); accepted are memory:, file:<folder>, s3://bucket[/prefix], and s3: with "
+                   "FACETHEORY_ISR_BUCKET set"};
+}
+
+// S3's rules for names, as far as they tell a name from a slip of the pen.
+bool is_bucket_name(std::string_view name) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789.-";
+  const auto is_edge = [](char c) { return c != '.' && c != '-'; };
+  return 3 <= name.size() && name.size() <= 63 &&
+         name.find_first_not_of(kAllowed) == std::string_view::npos && is_edge(name.front()) &&
+         is_edge(name.back()) && name.find("..") == std::string_view::npos;
+}
+
+bool is_prefix(std::string_view prefix) {
+  if (prefix.size() > kMaxPrefixBytes || prefix.starts_with('/')) return false;
+  if (std::any_of(prefix.begin(), prefix.end(),
+                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; })) {
+    return false;
+  }
+  const std::string inside = "/" + std::string(prefix) + "/";
+  return prefix.empty() ||
+         (inside.find("//") == std::string::npos && inside.find("/./") == std::string::npos &&
+          inside.find("/../") == std::string::npos);
+}
+
+Result<S3Location> parse_location(std::string_view uri, const Environment& environment) {
+  S3Location location;
+  if (uri == "s3:" || uri == kS3Prefix) {
+    auto bucket = environment.get("FACETHEORY_ISR_BUCKET");
+    if (!bucket) return malformed(uri, "FACETHEORY_ISR_BUCKET is not set");
+    location.bucket = std::move(*bucket);
+    location.prefix = environment.get("FACETHEORY_ISR_PREFIX").value_or("isr");
+  } else {
+    const std::string_view rest = uri.substr(kS3Prefix.size());
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    location.bucket = rest.substr(0, slash);
+    location.prefix = rest.substr(std::min(slash + 1, rest.size()));
+  }
+  if (location.prefix.ends_with('/')) location.prefix.pop_back();
+  if (!is_bucket_name(location.bucket))
+    return malformed(uri, "\"" + location.bucket + "\" is no name of a bucket");
+  if (!is_prefix(location.prefix)) return malformed(uri, "\"" + location.prefix + "\" is no prefix of keys");
+  return location;
+}
+
+template <typename T>
+std::unique_ptr<BodyStore> as_store(std::unique_ptr<T> store) {
+  return store;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asio::any_io_executor& executor,
+                                               Platform platform) {
+  if (uri == "memory:") return as_store(std::make_unique<MemoryBodies>(*platform.clock));
+
+  if (uri.starts_with(kFilePrefix)) {
+    std::string folder = uri.substr(kFilePrefix.size());
+    if (folder.starts_with("//") && !folder.starts_with("///")) {
+      return malformed(
+          uri, "what follows // would be the name of another machine; write file:/folder or file:folder");
+    }
+    if (folder.empty()) return malformed(uri, "the folder is missing");
+    if (folder.find('\0') != std::string::npos) return malformed(uri, "the folder contains NUL");
+    auto store = FileBodies::open(std::move(folder), std::move(platform));
+    if (!store) return store.error();
+    return as_store(std::move(*store));
+  }
+
+  if (uri == "s3:" || uri.starts_with(kS3Prefix)) {
+    auto location = parse_location(uri, platform.environment);
+    if (!location) return location.error();
+    auto endpoint = resolve_endpoint("s3", platform.environment);
+    if (!endpoint) return endpoint.error();
+    auto credentials = default_credentials(executor, platform);
+    return as_store(std::make_unique<S3Bodies>(executor, std::move(*location), std::move(*endpoint),
+                                               std::move(credentials), std::move(platform)));
+  }
+  return malformed(uri, "the scheme is unknown");
+}
+
+}  // namespace facetheory

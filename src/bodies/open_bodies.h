@@ -1,0 +1,21 @@
+// Opens a body store by its URI:
+//   memory:               in this process, gone with it
+//   file:<folder>         in files on this machine; the folder is made if it is not there
+//   s3://bucket[/prefix]  in S3, or whatever speaks its protocol at AWS_ENDPOINT_URL_S3
+//   s3:                   the same, named by FACETHEORY_ISR_BUCKET and FACETHEORY_ISR_PREFIX (default: isr)
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "facetheory/base/platform.h"
+#include "facetheory/base/result.h"
+#include "facetheory/bodies/body_store.h"
+
+namespace facetheory {
+
+// The executor carries the store's own network I/O and must keep running while operations are awaited.
+Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asio::any_io_executor& executor,
+                                               Platform platform = {});
+
+}  // namespace facetheory

@@ -1,0 +1,82 @@
+#include "facetheory/bodies/open_bodies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/run.h"
+#include "tests/support/servers.h"
+
+namespace facetheory {
+namespace {
+
+using test::run;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& uri, std::map<std::string, std::string, std::less<>> variables = {}) {
+  Platform platform;
+  platform.environment = Environment(std::move(variables));
+  auto store = open_bodies(uri, test::executor(), std::move(platform));
+  return store ? "(opened)" : to_string(store.error());
+}
+
+TEST(OpenBodies, RefusesWhatIsNoUriAndSaysWhatWouldBe) {
+  for (const char* uri :
+       {"", "memory", "memory:x", "file:", "file://host/folder", "s3", "s3:bucket", "s3:/bucket/x",
+        "S3://bodies", "s3://B_D", "s3://ab", "s3://-ab", "s3://a..b", "s3:///prefix", "s3://bodies//x",
+        "s3://bodies/a/../b", "s3://bodies/a\nb", "dynamodb:x", "/var/bodies"}) {
+    EXPECT_THAT(refusal(uri, {{"AWS_REGION", "eu-west-1"}}),
+                AllOf(HasSubstr("invalid: \"" + std::string(uri) + "\""),
+                      HasSubstr("memory:, file:<folder>, s3://bucket")))
+        << uri;
+  }
+}
+
+TEST(OpenBodies, SaysWhichVariableIsMissing) {
+  EXPECT_THAT(refusal("s3:"), HasSubstr("FACETHEORY_ISR_BUCKET is not set"));
+  EXPECT_THAT(refusal("s3://bodies"), HasSubstr("AWS_REGION"));
+}
+
+TEST(OpenBodies, SaysWhatIsWrongWithAFolder) {
+  EXPECT_THAT(refusal("file:/dev/null"), AllOf(HasSubstr("invalid: "), HasSubstr("/dev/null")));
+  EXPECT_THAT(refusal("file:/dev/null/below"), AllOf(HasSubstr("invalid: "), HasSubstr("/dev/null/below")));
+}
+
+TEST(OpenBodies, OpensMemory) {
+  auto store = open_bodies("memory:", test::executor());
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(run((*store)->write("k", Body{"x", {}})));
+  EXPECT_EQ((*run((*store)->read("k")))->bytes, "x");
+}
+
+TEST(OpenBodies, OpensAFolderAgain) {
+  const test::TemporaryDirectory folder;
+  for (const std::string& uri :
+       {"file:" + folder.path().string() + "/a/b", "file://" + folder.path().string() + "/a/b/"}) {
+    auto store = open_bodies(uri, test::executor());
+    ASSERT_TRUE(store) << to_string(store.error());
+    ASSERT_TRUE(run((*store)->write("k", Body{"x", {}})));
+    EXPECT_EQ(run((*store)->list({}, 10))->entries.size(), 1u);
+  }
+}
+
+TEST(OpenBodies, TakesBucketAndPrefixFromTheEnvironment) {
+  test::FaultProxy proxy("s3", test::shared_s3_server().endpoint());
+  auto variables = test::aws_variables("s3", proxy.endpoint());
+  variables["FACETHEORY_ISR_BUCKET"] = "bodies";
+  const auto write = [&](const std::string& key) {
+    Platform platform;
+    platform.environment = Environment(variables);
+    auto store = open_bodies("s3:", test::executor(), std::move(platform));
+    ASSERT_TRUE(store) << to_string(store.error());
+    ASSERT_TRUE(run((*store)->write(key, Body{"x", {}})));
+  };
+  write("from-environment");
+  EXPECT_EQ(proxy.log().back().target, "/bodies/isr/from-environment");
+  variables["FACETHEORY_ISR_PREFIX"] = "other/place/";
+  write("from-environment");
+  EXPECT_EQ(proxy.log().back().target, "/bodies/other/place/from-environment");
+}
+
+}  // namespace
+}  // namespace facetheory

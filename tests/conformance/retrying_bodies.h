@@ -1,0 +1,26 @@
+// A body store that repeats what another could not do, as a careful caller would: every operation of
+// BodyStore may be repeated after `unavailable` and after `ambiguous`. For running the conformance suite
+// through injected faults.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "facetheory/bodies/body_store.h"
+
+namespace facetheory::test {
+
+class RetryingBodies final : public BodyStore {
+ public:
+  explicit RetryingBodies(std::shared_ptr<BodyStore> inner) : inner_(std::move(inner)) {}
+
+ private:
+  Task<Result<void>> do_write(std::string key, Body body) override;
+  Task<Result<std::optional<Body>>> do_read(std::string key) override;
+  Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
+
+  std::shared_ptr<BodyStore> inner_;
+};
+
+}  // namespace facetheory::test
