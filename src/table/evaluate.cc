@@ -273,11 +273,6 @@ class Applier {
   Attributes& attributes_;
 };
 
-const Condition& condition_of(const TransactItem& operation) {
-  return std::visit([](const auto& alternative) -> const Condition& { return alternative.condition; },
-                    operation);
-}
-
 // Whether the outcome depends on what is stored.
 bool needs_stored(const TransactItem& operation) {
   return std::holds_alternative<Update>(operation) || !condition_of(operation).is_always();
@@ -342,6 +337,11 @@ Result<Judgement> judge(const std::vector<TransactItem>& items, const Lookup& lo
 WriteOutcome as_write_outcome(TransactOutcome outcome) {
   if (auto* cancelled = std::get_if<Cancelled>(&outcome)) return *std::move(cancelled->reasons.front());
   return Written{};
+}
+
+const Condition& condition_of(const TransactItem& operation) {
+  return std::visit([](const auto& alternative) -> const Condition& { return alternative.condition; },
+                    operation);
 }
 
 const Key& key_of(const TransactItem& operation) {

@@ -35,6 +35,7 @@ using Judgement = std::variant<std::vector<Effect>, Cancelled>;
 Result<Judgement> judge(const std::vector<TransactItem>& items, const Lookup& lookup);
 
 const Key& key_of(const TransactItem& operation);
+const Condition& condition_of(const TransactItem& operation);
 
 // A write is a transaction of one.
 TransactItem as_transact_item(Write write);

@@ -63,7 +63,7 @@ std::optional<std::uint8_t> Decoder::byte() {
   return value;
 }
 
-std::optional<std::uint64_t> Decoder::varint() {
+std::optional<std::uint64_t> Decoder::long_varint() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     const auto next = byte();
@@ -111,10 +111,8 @@ std::optional<Value> Decoder::value(int depth) {
   if (depth > kMaxDepth) return std::nullopt;
   const auto as_string = [](std::string_view text) { return std::optional(std::string(text)); };
   const auto as_binary = [](std::string_view text) { return std::optional(Binary{std::string(text)}); };
-  const auto as_number = [](std::string_view text) -> std::optional<Number> {
-    Result<Number> number = Number::parse(text);
-    if (!number) return std::nullopt;
-    return *std::move(number);
+  const auto as_number = [](std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional(Number::from_canonical(text));
   };
   const auto type = byte();
   if (!type) return std::nullopt;
@@ -126,10 +124,8 @@ std::optional<Value> Decoder::value(int depth) {
     }
     case Type::number: {
       const auto text = bytes();
-      if (!text) return std::nullopt;
-      auto number = as_number(*text);
-      if (!number) return std::nullopt;
-      return Value(*std::move(number));
+      if (!text || text->empty()) return std::nullopt;
+      return Value(Number::from_canonical(*text));
     }
     case Type::binary: {
       const auto text = bytes();
@@ -181,7 +177,7 @@ std::optional<Attributes> Decoder::attributes(int depth) {
     if (!name || (i > 0 && *name <= last)) return std::nullopt;
     auto decoded = value(depth);
     if (!decoded) return std::nullopt;
-    attributes.append(std::string(*name), *std::move(decoded));
+    attributes.append(*name, *std::move(decoded));
     last = *name;
   }
   return attributes;

@@ -21,13 +21,19 @@ class Decoder {
  public:
   explicit Decoder(std::string_view input) : rest_(input) {}
 
-  std::optional<std::uint64_t> varint();
+  std::optional<std::uint64_t> varint() {
+    if (rest_.empty() || static_cast<unsigned char>(rest_.front()) >= 0x80) return long_varint();
+    const auto value = static_cast<unsigned char>(rest_.front());
+    rest_.remove_prefix(1);
+    return value;
+  }
   std::optional<std::string_view> bytes();
   std::optional<Attributes> attributes();
 
   bool at_end() const { return rest_.empty(); }
 
  private:
+  std::optional<std::uint64_t> long_varint();
   std::optional<std::uint8_t> byte();
   std::optional<Value> value(int depth);
   std::optional<Attributes> attributes(int depth);

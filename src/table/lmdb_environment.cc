@@ -26,14 +26,16 @@ namespace {
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr unsigned kMaxReaders = 1024;
 constexpr mdb_mode_t kFileMode = 0660;
-constexpr std::size_t kMaxBatchRows = 256;
+constexpr std::size_t kMaxBatchRows = 1000;
 constexpr std::size_t kPageBytes = 4096;
+constexpr auto kLinger = std::chrono::microseconds(150);
 constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
 
 // The table's own record: key, then "facetheory table" and the version of the byte format.
 constexpr std::string_view kFormatKey("\0format", 7);
 constexpr std::string_view kFormatName = "facetheory table ";
 constexpr int kFormatVersion = 1;
+constexpr const char* kRowsTree = "rows";
 
 // The environments that are open in this process. LMDB forbids opening one twice, and an entry stays until
 // its environment is closed for good.
@@ -87,7 +89,7 @@ Result<std::size_t> apply_all(LmdbRows& rows, const LmdbJob& job, const std::vec
 }  // namespace
 
 Result<std::shared_ptr<LmdbEnvironment>> LmdbEnvironment::open(const std::string& directory,
-                                                                               const LmdbOptions& options) {
+                                                               const LmdbOptions& options) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   struct stat status{};
@@ -140,6 +142,7 @@ Result<void> LmdbEnvironment::start() {
   env_.reset(env);
   int code = mdb_env_set_mapsize(env, kMapBytes);
   if (code == 0) code = mdb_env_set_maxreaders(env, kMaxReaders);
+  if (code == 0) code = mdb_env_set_maxdbs(env, 1);
   if (code == 0) code = mdb_env_open(env, directory_.c_str(), MDB_NOTLS, kFileMode);
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   if (Result<void> good = check_length(); !good) return good;
@@ -194,18 +197,18 @@ Result<void> LmdbEnvironment::check_format() {
   int code = mdb_txn_begin(env_.get(), nullptr, 0, &begun);
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   Txn txn(begun);
-  code = mdb_dbi_open(begun, nullptr, 0, &rows_);
+  code = mdb_dbi_open(begun, nullptr, 0, &trees_.leases);
   MDB_stat stats{};
-  if (code == 0) code = mdb_stat(begun, rows_, &stats);
+  if (code == 0) code = mdb_stat(begun, trees_.leases, &stats);
   MDB_val key = to_val(kFormatKey);
   MDB_val value{};
   const std::string current = std::string(kFormatName) + std::to_string(kFormatVersion);
   if (code == 0 && stats.ms_entries == 0) {
     value = to_val(current);
     if (Result<void> good = reserve(kGrowthBytes); !good) return good;
-    code = mdb_put(begun, rows_, &key, &value, 0);
+    code = mdb_put(begun, trees_.leases, &key, &value, 0);
   } else if (code == 0) {
-    code = mdb_get(begun, rows_, &key, &value);
+    code = mdb_get(begun, trees_.leases, &key, &value);
     const std::string_view stored(static_cast<const char*>(value.mv_data), code == 0 ? value.mv_size : 0);
     if (code == MDB_NOTFOUND || (code == 0 && !stored.starts_with(kFormatName))) {
       return Error{ErrorCode::invalid,
@@ -217,6 +220,7 @@ Result<void> LmdbEnvironment::check_format() {
                        ", this program knows " + std::to_string(kFormatVersion) + "; use the newer program"};
     }
   }
+  if (code == 0) code = mdb_dbi_open(begun, kRowsTree, MDB_CREATE, &trees_.rows);
   if (code == 0) code = mdb_txn_commit(txn.release());
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   return {};
@@ -253,6 +257,7 @@ void LmdbEnvironment::submit(std::unique_ptr<LmdbJob> job) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(job));
+    queued_.store(queue_.size(), std::memory_order_release);
   }
   wake_.notify_one();
 }
@@ -265,12 +270,23 @@ void LmdbEnvironment::write_until_stopped() {
     if (queue_.empty() && stopping_) return;
     Batch batch = take_batch();
     lock.unlock();
-    if (!batch.empty()) run(std::move(batch));
+    if (!batch.empty()) {
+      const std::size_t jobs = batch.size();
+      run(std::move(batch));
+      linger(jobs);
+    }
     if (std::chrono::steady_clock::now() >= next_reader_check) {
       mdb_reader_check(env_.get(), nullptr);
       next_reader_check = std::chrono::steady_clock::now() + options_.reader_check_interval;
     }
     lock.lock();
+  }
+}
+
+void LmdbEnvironment::linger(std::size_t jobs) const {
+  const auto end = std::chrono::steady_clock::now() + kLinger;
+  while (queued_.load(std::memory_order_acquire) < jobs && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
   }
 }
 
@@ -283,6 +299,7 @@ LmdbEnvironment::Batch LmdbEnvironment::take_batch() {
     batch.push_back(std::move(*taken));
   }
   queue_.erase(queue_.begin(), taken);
+  queued_.store(queue_.size(), std::memory_order_release);
   return batch;
 }
 
@@ -316,7 +333,7 @@ Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(const Batch& batch) {
     return lmdb_error(code, "beginning a write", directory_);
   }
   Txn txn(begun);
-  LmdbRows rows(begun, rows_, directory_);
+  LmdbRows rows(begun, trees_, directory_);
   Outcomes outcomes;
   std::size_t growth = 0;
   for (const std::unique_ptr<LmdbJob>& job : batch) {

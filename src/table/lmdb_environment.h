@@ -19,6 +19,7 @@
 #include <lmdb.h>
 
 #include "facetheory/base/result.h"
+#include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/lmdb_table.h"
 #include "facetheory/table/table.h"
 
@@ -51,8 +52,10 @@ class LmdbEnvironment {
   static constexpr std::size_t kReaderSlots = 64;
 
  public:
-  // Opens the directory, or makes it. A process that has it open already gets the same environment, with its options.
-  static Result<std::shared_ptr<LmdbEnvironment>> open(const std::string& directory, const LmdbOptions& options);
+  // Opens the directory, or makes it. A process that has it open already gets the same environment, with its
+  // options.
+  static Result<std::shared_ptr<LmdbEnvironment>> open(const std::string& directory,
+                                                       const LmdbOptions& options);
 
   ~LmdbEnvironment();  // Finishes what is queued.
   LmdbEnvironment(const LmdbEnvironment&) = delete;
@@ -75,7 +78,7 @@ class LmdbEnvironment {
     int error_ = 0;
   };
 
-  MDB_dbi rows() const { return rows_; }
+  LmdbTrees trees() const { return trees_; }
   const std::string& directory() const { return directory_; }
 
   void submit(std::unique_ptr<LmdbJob> job);
@@ -107,6 +110,10 @@ class LmdbEnvironment {
   ReaderSlot& slot_of_this_thread();
 
   void write_until_stopped();
+  // Stays awake for a moment after a batch, until as many jobs are there again: whoever was just answered
+  // often has the next one at once. Without it the first to come back would pay for a flush alone, while the
+  // others queue up behind it.
+  void linger(std::size_t jobs) const;
   Batch take_batch();  // With mutex_ held.
   void run(Batch batch);
   // Runs the jobs in one transaction, one outcome each. An error: nothing at all was written.
@@ -116,13 +123,14 @@ class LmdbEnvironment {
   const std::string directory_;
   const LmdbOptions options_;
   std::unique_ptr<MDB_env, Deleter> env_;
-  MDB_dbi rows_ = 0;
+  LmdbTrees trees_;
   std::array<ReaderSlot, kReaderSlots> readers_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<LmdbJob>> queue_;  // guarded by mutex_
   bool stopping_ = false;                        // guarded by mutex_
+  std::atomic<std::size_t> queued_ = 0;          // The size of queue_, for a look without the lock.
 
   std::thread writer_;  // Last, so that all of the above is there while it runs.
 };

@@ -5,7 +5,7 @@
 namespace facetheory {
 namespace {
 
-// The first byte of a key. Zero is kept for the table's own records.
+// The first byte of a key. All others are free for the table's own records.
 constexpr char kInlinePartition = '\x01';
 constexpr char kHashedPartition = '\x02';
 constexpr std::size_t kHashBytes = 32;
@@ -37,6 +37,10 @@ LmdbKey LmdbKey::of(const Key& key) {
 
 std::string LmdbKey::first() {
   return {kInlinePartition};
+}
+
+bool LmdbKey::is_row(std::string_view bytes) {
+  return !bytes.empty() && (bytes[0] == kInlinePartition || bytes[0] == kHashedPartition);
 }
 
 LmdbKey::Parsed LmdbKey::parse(std::string_view bytes) {

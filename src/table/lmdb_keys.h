@@ -27,8 +27,10 @@ struct LmdbKey {
   // What every key of the partition begins with.
   static std::string partition_prefix(std::string_view pk);
   static LmdbKey of(const Key& key);
-  // Sorts before every row's key and after the table's own records.
+  // Sorts before every row's key.
   static std::string first();
+  // Whether these bytes are in the range of rows' keys, or name one of the table's own records.
+  static bool is_row(std::string_view bytes);
 
   // What stored bytes say; not `valid` when they are no key of a row.
   struct Parsed {

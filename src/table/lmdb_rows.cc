@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#define XXH_INLINE_ALL  // Records are short: a call through the library would cost as much as the hash.
 #include <xxhash.h>
 
 #include "facetheory/table/item_codec.h"
@@ -53,8 +54,49 @@ std::optional<std::vector<OverflowEntry>> read_overflow(Decoder& decoder) {
   return entries;
 }
 
-struct CursorDeleter {
-  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+// A cursor over one tree's rows, in one direction; it steps over whatever is no row.
+class RowCursor {
+ public:
+  RowCursor(MDB_txn* txn, MDB_dbi tree, Direction direction) : forward_(direction == Direction::forward) {
+    MDB_cursor* opened = nullptr;
+    code_ = mdb_cursor_open(txn, tree, &opened);
+    cursor_.reset(opened);
+  }
+
+  void seek(std::string_view start) {
+    if (code_ != 0) return;
+    key_ = to_val(start);
+    code_ = mdb_cursor_get(cursor_.get(), &key_, &value_, MDB_SET_RANGE);
+    if (!forward_) move(code_ == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
+    skip_others();
+  }
+
+  void next() {
+    move(forward_ ? MDB_NEXT : MDB_PREV);
+    skip_others();
+  }
+
+  int code() const { return code_; }  // 0: stands on a row; MDB_NOTFOUND: there are no more.
+  std::string_view key() const { return to_view(key_); }
+  std::string_view value() const { return to_view(value_); }
+
+ private:
+  struct Deleter {
+    void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+  };
+
+  void move(MDB_cursor_op operation) { code_ = mdb_cursor_get(cursor_.get(), &key_, &value_, operation); }
+
+  void skip_others() {
+    while (code_ == 0 && !LmdbKey::is_row(key()))
+      move(forward_ ? MDB_NEXT : MDB_PREV);
+  }
+
+  const bool forward_;
+  std::unique_ptr<MDB_cursor, Deleter> cursor_;
+  MDB_val key_{};
+  MDB_val value_{};
+  int code_ = 0;
 };
 
 }  // namespace
@@ -118,10 +160,10 @@ Result<std::string_view> LmdbRows::checked(std::string_view key, std::string_vie
   return value;
 }
 
-Result<std::optional<std::string_view>> LmdbRows::read_record(std::string_view key) const {
+Result<std::optional<std::string_view>> LmdbRows::read_record(MDB_dbi tree, std::string_view key) const {
   MDB_val key_val = to_val(key);
   MDB_val value{};
-  const int code = mdb_get(txn_, dbi_, &key_val, &value);
+  const int code = mdb_get(txn_, tree, &key_val, &value);
   if (code == MDB_NOTFOUND) return std::optional<std::string_view>();
   if (code != 0) return lmdb_error(code, "reading a row", directory_);
   Result<std::string_view> payload = checked(key, to_view(value));
@@ -129,12 +171,12 @@ Result<std::optional<std::string_view>> LmdbRows::read_record(std::string_view k
   return std::optional(*payload);
 }
 
-Result<void> LmdbRows::write_record(std::string_view key, std::string record) {
+Result<void> LmdbRows::write_record(MDB_dbi tree, std::string_view key, std::string record) {
   const std::uint64_t sum = checksum(key, std::string_view(record).substr(kChecksumBytes));
   std::memcpy(record.data(), &sum, kChecksumBytes);
   MDB_val key_val = to_val(key);
   MDB_val value = to_val(record);
-  if (const int code = mdb_put(txn_, dbi_, &key_val, &value, 0); code != 0) {
+  if (const int code = mdb_put(txn_, tree, &key_val, &value, 0); code != 0) {
     return lmdb_error(code, "writing a row", directory_);
   }
   return {};
@@ -142,7 +184,7 @@ Result<void> LmdbRows::write_record(std::string_view key, std::string record) {
 
 Result<std::optional<Attributes>> LmdbRows::get(const Key& key) const {
   const LmdbKey where = LmdbKey::of(key);
-  Result<std::optional<std::string_view>> record = read_record(where.bytes);
+  Result<std::optional<std::string_view>> record = read_record(tree_of(key), where.bytes);
   if (!record) return record.error();
   if (!*record) return std::optional<Attributes>();
   Decoder decoder(**record);
@@ -195,7 +237,7 @@ Result<void> LmdbRows::put(const Key& key, const Attributes& attributes) {
   std::string record = new_record(where, key);
   if (!where.overflow) {
     encode_attributes(attributes, record);
-    return write_record(where.bytes, std::move(record));
+    return write_record(tree_of(key), where.bytes, std::move(record));
   }
   std::string encoded;
   encode_attributes(attributes, encoded);
@@ -205,19 +247,19 @@ Result<void> LmdbRows::put(const Key& key, const Attributes& attributes) {
 Result<void> LmdbRows::erase(const Key& key) {
   const LmdbKey where = LmdbKey::of(key);
   if (where.overflow) return rewrite_overflow(where, key, std::nullopt);
-  return erase_record(where.bytes);
+  return erase_record(tree_of(key), where.bytes);
 }
 
-Result<void> LmdbRows::erase_record(std::string_view key) {
+Result<void> LmdbRows::erase_record(MDB_dbi tree, std::string_view key) {
   MDB_val key_val = to_val(key);
-  const int code = mdb_del(txn_, dbi_, &key_val, nullptr);
+  const int code = mdb_del(txn_, tree, &key_val, nullptr);
   if (code != 0 && code != MDB_NOTFOUND) return lmdb_error(code, "deleting a row", directory_);
   return {};
 }
 
 Result<void> LmdbRows::rewrite_overflow(const LmdbKey& where, const Key& key,
                                         std::optional<std::string_view> attributes) {
-  Result<std::optional<std::string_view>> stored = read_record(where.bytes);
+  Result<std::optional<std::string_view>> stored = read_record(tree_of(key), where.bytes);
   if (!stored) return stored.error();
   std::vector<OverflowEntry> entries;
   if (*stored) {
@@ -228,14 +270,14 @@ Result<void> LmdbRows::rewrite_overflow(const LmdbKey& where, const Key& key,
     entries = *std::move(decoded);
   }
   entries = with_entry(std::move(entries), key.sk, attributes);
-  if (entries.empty()) return erase_record(where.bytes);
+  if (entries.empty()) return erase_record(tree_of(key), where.bytes);
   std::string record = new_record(where, key);
   encode_varint(entries.size(), record);
   for (const OverflowEntry& entry : entries) {
     encode_bytes(entry.sk, record);
     encode_bytes(entry.attributes, record);
   }
-  return write_record(where.bytes, std::move(record));
+  return write_record(tree_of(key), where.bytes, std::move(record));
 }
 
 Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, std::vector<Item>& out) const {
@@ -263,26 +305,22 @@ Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, st
 }
 
 Result<void> LmdbRows::walk(std::string_view start, Direction direction, const Visit& visit) const {
-  MDB_cursor* opened = nullptr;
-  if (const int code = mdb_cursor_open(txn_, dbi_, &opened); code != 0) {
-    return lmdb_error(code, "opening a cursor", directory_);
-  }
-  const std::unique_ptr<MDB_cursor, CursorDeleter> cursor(opened);
-  const bool forward = direction == Direction::forward;
-  MDB_val key = to_val(start);
-  MDB_val value{};
-  int code = start.empty() ? mdb_cursor_get(opened, &key, &value, forward ? MDB_FIRST : MDB_LAST)
-                           : mdb_cursor_get(opened, &key, &value, MDB_SET_RANGE);
-  if (!forward && !start.empty()) {
-    code = mdb_cursor_get(opened, &key, &value, code == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
-  }
-  while (code == 0) {
-    Result<bool> go_on = visit(to_view(key), to_view(value));
+  RowCursor rows(txn_, trees_.rows, direction);
+  RowCursor leases(txn_, trees_.leases, direction);
+  rows.seek(start);
+  leases.seek(start);
+  while (rows.code() == 0 || leases.code() == 0) {
+    const bool lease_first = leases.code() == 0 && (rows.code() != 0 || (direction == Direction::forward) ==
+                                                                            (leases.key() < rows.key()));
+    RowCursor& first = lease_first ? leases : rows;
+    Result<bool> go_on = visit(first.key(), first.value());
     if (!go_on) return go_on.error();
     if (!*go_on) return {};
-    code = mdb_cursor_get(opened, &key, &value, forward ? MDB_NEXT : MDB_PREV);
+    first.next();
   }
-  if (code != MDB_NOTFOUND) return lmdb_error(code, "walking the rows", directory_);
+  for (const int code : {rows.code(), leases.code()}) {
+    if (code != MDB_NOTFOUND) return lmdb_error(code, "walking the rows", directory_);
+  }
   return {};
 }
 

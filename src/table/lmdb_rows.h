@@ -1,4 +1,8 @@
 // The table's rows inside one LMDB transaction: records with checksums, overflow lists, ordered walks.
+//
+// There are two trees with the same kinds of keys and records. Rows named LOCK come and go with every render;
+// they have a small tree of their own, so that a batch of leases touches a handful of LMDB's pages however
+// many rows the table has. Everything else is in the large tree. Walks merge both.
 #pragma once
 
 #include <functional>
@@ -17,11 +21,17 @@ namespace facetheory {
 // What an LMDB or system error code means to a caller of the table in `directory`, who was doing `what`.
 Error lmdb_error(int code, std::string_view what, const std::string& directory);
 
+struct LmdbTrees {
+  MDB_dbi leases =
+      0;  // LMDB's unnamed tree; it also holds the table's own records, whose keys are no keys of rows.
+  MDB_dbi rows = 0;
+};
+
 class LmdbRows {
  public:
-  // Both must outlive this object.
-  LmdbRows(MDB_txn* txn, MDB_dbi dbi, const std::string& directory)
-      : txn_(txn), dbi_(dbi), directory_(directory) {}
+  // The transaction and the string must outlive this object.
+  LmdbRows(MDB_txn* txn, LmdbTrees trees, const std::string& directory)
+      : txn_(txn), trees_(trees), directory_(directory) {}
 
   Result<std::optional<Attributes>> get(const Key& key) const;
   Result<QueryPage> query(const Query& query) const;
@@ -32,10 +42,11 @@ class LmdbRows {
   Result<void> erase(const Key& key);
 
  private:
+  MDB_dbi tree_of(const Key& key) const { return key.sk == "LOCK" ? trees_.leases : trees_.rows; }
   // The record under the key without its checksum, which was right; empty: there is none.
-  Result<std::optional<std::string_view>> read_record(std::string_view key) const;
-  Result<void> write_record(std::string_view key, std::string record);
-  Result<void> erase_record(std::string_view key);
+  Result<std::optional<std::string_view>> read_record(MDB_dbi tree, std::string_view key) const;
+  Result<void> write_record(MDB_dbi tree, std::string_view key, std::string record);
+  Result<void> erase_record(MDB_dbi tree, std::string_view key);
   // Replaces one item of an overflow list, or removes it.
   Result<void> rewrite_overflow(const LmdbKey& where, const Key& key,
                                 std::optional<std::string_view> attributes);
@@ -49,7 +60,7 @@ class LmdbRows {
   Error damaged(std::string_view key) const;
 
   MDB_txn* txn_;
-  MDB_dbi dbi_;
+  LmdbTrees trees_;
   const std::string& directory_;
 };
 

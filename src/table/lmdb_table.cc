@@ -45,7 +45,7 @@ template <typename T, typename Read>
 Result<T> with_snapshot(LmdbEnvironment& environment, Read read) {
   const LmdbEnvironment::Reader reader(environment);
   if (reader.error() != 0) return lmdb_error(reader.error(), "beginning a read", environment.directory());
-  return read(LmdbRows(reader.txn(), environment.rows(), environment.directory()));
+  return read(LmdbRows(reader.txn(), environment.trees(), environment.directory()));
 }
 
 class LmdbTable final : public Table {
@@ -75,12 +75,14 @@ Task<Result<void>> LmdbTable::create() {
 Task<Result<TableDescription>> LmdbTable::describe() {
   TableDescription description{.uri = "lmdb:" + environment_->directory(), .status = "ACTIVE"};
   const LmdbEnvironment::Reader reader(*environment_);
-  MDB_stat stats{};
+  MDB_stat rows{};
+  MDB_stat leases{};
   int code = reader.error();
-  if (code == 0) code = mdb_stat(reader.txn(), environment_->rows(), &stats);
+  if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().rows, &rows);
+  if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().leases, &leases);
   if (code != 0) co_return lmdb_error(code, "describing the table", environment_->directory());
-  description.items =
-      stats.ms_entries - 1;  // Without the format record; a list of overlong keys counts as one.
+  // Without the table's own two records, format and large tree; a list of overlong keys counts as one.
+  description.items = rows.ms_entries + leases.ms_entries - 2;
   co_return description;
 }
 

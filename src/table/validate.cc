@@ -179,23 +179,6 @@ class ConditionCheck {
   }
 };
 
-// How many comparisons and functions a condition is made of, operands of `in` included.
-std::size_t parts_of(const Condition& condition) {
-  const auto sum = [](const std::vector<Condition>& parts) {
-    std::size_t total = 1;
-    for (const Condition& part : parts)
-      total += parts_of(part);
-    return total;
-  };
-  if (const auto* conjunction = std::get_if<Condition::And>(&condition.variant()))
-    return sum(conjunction->all);
-  if (const auto* disjunction = std::get_if<Condition::Or>(&condition.variant()))
-    return sum(disjunction->any);
-  if (const auto* negation = std::get_if<Condition::Not>(&condition.variant())) return sum(negation->one);
-  if (const auto* in = std::get_if<Condition::In>(&condition.variant())) return in->values.size();
-  return 1;
-}
-
 bool is_key_name(const std::string& name) {
   return name == "pk" || name == "sk";
 }
@@ -237,20 +220,18 @@ Result<void> validate(const Item& item) {
   return validate_size(item.key, item.attributes);
 }
 
-// Conditions and changes must also fit into DynamoDB's expressions. Only long ones are rendered to find out.
+// Conditions and changes must also fit into DynamoDB's expressions.
 Result<void> validate_expressions(const Condition& condition, const Changes& changes) {
   if (Result<void> good = ConditionCheck()(condition); !good) return good;
   if (Result<void> good = validate(changes); !good) return good;
-  constexpr std::size_t kCertainlyShort = 50;
-  if (parts_of(condition) + changes.entries().size() <= kCertainlyShort) return {};
   const Expression expression = render(condition, changes);
   if (expression.condition_operators > kMaxConditionOperators) {
     return invalid("a condition has " + std::to_string(expression.condition_operators) +
                    " operators; at most " + std::to_string(kMaxConditionOperators) + " are allowed");
   }
-  if (std::max(expression.condition.size(), expression.update.size()) > kMaxExpressionBytes) {
-    return invalid("a condition or an update takes " +
-                   std::to_string(std::max(expression.condition.size(), expression.update.size())) +
+  const std::size_t bytes = std::max(expression.condition.size(), expression.update.size());
+  if (bytes > kMaxExpressionBytes) {
+    return invalid("a condition or an update takes " + std::to_string(bytes) +
                    " bytes as an expression; at most " + std::to_string(kMaxExpressionBytes) +
                    " are allowed");
   }
@@ -319,19 +300,25 @@ struct Bytes {
   }
 };
 
-// What an operation puts onto the wire, roughly as the 4 MB limit of a transaction counts it.
+// What an operation adds to the 4 MiB of a transaction: the item or the key, and all of its expressions.
 std::size_t operation_bytes(const TransactItem& operation) {
-  if (const auto* put = std::get_if<Put>(&operation)) return item_bytes(put->item.key, put->item.attributes);
-  if (const auto* update = std::get_if<Update>(&operation)) {
-    std::size_t bytes = 0;
-    for (const Changes::Entry& entry : update->changes.entries()) {
-      if (const auto* set = std::get_if<Changes::Set>(&entry.action)) {
-        bytes += entry.name.size() + std::visit(Bytes{}, set->value.variant());
-      }
-    }
+  const auto expression_bytes = [](const Condition& condition, const Changes& changes) {
+    const Expression expression = render(condition, changes);
+    std::size_t bytes = expression.condition.size() + expression.update.size();
+    for (const std::string& name : expression.names)
+      bytes += name.size();
+    for (const Value& value : expression.values)
+      bytes += std::visit(Bytes{}, value.variant());
     return bytes;
+  };
+  const Attributes none;
+  if (const auto* put = std::get_if<Put>(&operation)) {
+    return item_bytes(put->item.key, put->item.attributes) + expression_bytes(put->condition, {});
   }
-  return 0;
+  if (const auto* update = std::get_if<Update>(&operation)) {
+    return item_bytes(update->key, none) + expression_bytes(update->condition, update->changes);
+  }
+  return item_bytes(key_of(operation), none) + expression_bytes(condition_of(operation), {});
 }
 
 Result<void> validate_limit(std::size_t limit) {

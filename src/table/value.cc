@@ -92,9 +92,9 @@ void Attributes::erase(std::string_view name) {
   if (position != entries_.end() && position->name == name) entries_.erase(position);
 }
 
-void Attributes::append(std::string name, Value value) {
+void Attributes::append(std::string_view name, Value&& value) {
   assert(entries_.empty() || entries_.back().name < name);
-  entries_.push_back(Attribute{std::move(name), std::move(value)});
+  entries_.emplace_back(std::string(name), std::move(value));
 }
 
 void Attributes::reserve(std::size_t count) {

@@ -92,7 +92,7 @@ class Attributes {
   void erase(std::string_view name);
 
   // Appends an attribute whose name sorts after all others; for decoders of already sorted input.
-  void append(std::string name, Value value);
+  void append(std::string_view name, Value&& value);
   void reserve(std::size_t count);
 
   std::size_t size() const;

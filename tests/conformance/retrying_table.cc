@@ -1,0 +1,59 @@
+#include "tests/conformance/retrying_table.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace facetheory::test {
+namespace {
+
+constexpr int kAttempts = 50;
+
+class RetryingTable final : public Table {
+ public:
+  explicit RetryingTable(std::unique_ptr<Table> inner) : inner_(std::move(inner)) {}
+
+  Task<Result<void>> create() override { return inner_->create(); }
+  Task<Result<TableDescription>> describe() override { return inner_->describe(); }
+
+ private:
+  template <typename T, typename Operation>
+  static Task<Result<T>> repeated(Operation operation) {
+    for (int attempt = 1;; ++attempt) {
+      Result<T> result = co_await operation();
+      if (result || result.error().code != ErrorCode::unavailable || attempt == kAttempts) co_return result;
+    }
+  }
+
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
+    auto operation = [this, key, consistency] { return inner_->get(key, consistency); };
+    return repeated<std::optional<Item>>(std::move(operation));
+  }
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override {
+    auto operation = [this, write, durability] { return inner_->write(write, durability); };
+    return repeated<WriteOutcome>(std::move(operation));
+  }
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override {
+    auto operation = [this, items, client_token] { return inner_->transact(items, client_token); };
+    return repeated<TransactOutcome>(std::move(operation));
+  }
+  Task<Result<QueryPage>> do_query(Query query) override {
+    auto operation = [this, query] { return inner_->query(query); };
+    return repeated<QueryPage>(std::move(operation));
+  }
+  Task<Result<ScanPage>> do_scan(Scan scan) override {
+    auto operation = [this, scan] { return inner_->scan(scan); };
+    return repeated<ScanPage>(std::move(operation));
+  }
+
+  const std::unique_ptr<Table> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Table> retrying(std::unique_ptr<Table> inner) {
+  return std::make_unique<RetryingTable>(std::move(inner));
+}
+
+}  // namespace facetheory::test

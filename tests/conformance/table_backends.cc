@@ -1,0 +1,73 @@
+// The tables the suite runs on: each as it is, and each behind faults that a caller is expected to absorb.
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+#include "facetheory/table/faulty_table.h"
+#include "facetheory/table/memory_table.h"
+#include "facetheory/table/open_table.h"
+
+#include "tests/conformance/retrying_table.h"
+#include "tests/conformance/table_suite.h"
+#include "tests/support/run.h"
+#include "tests/support/servers.h"
+
+namespace facetheory::test {
+namespace {
+
+std::unique_ptr<Table> made(Result<std::unique_ptr<Table>> table) {
+  if (!table) throw std::runtime_error(to_string(table.error()));
+  const Result<void> created = run((*table)->create());
+  if (!created) throw std::runtime_error(to_string(created.error()));
+  return std::move(table).value();
+}
+
+OpenedTable open_memory() {
+  return {{}, std::make_unique<MemoryTable>()};
+}
+
+OpenedTable open_lmdb() {
+  auto directory = std::make_shared<TemporaryDirectory>();
+  return {directory, made(open_table("lmdb:" + directory->path().string(), executor()))};
+}
+
+// Through the proxy, which checks every signature.
+OpenedTable open_dynamodb() {
+  static FaultProxy proxy("dynamodb", shared_dynamodb_local());
+  static std::atomic<int> count = 0;
+  Platform platform;
+  platform.environment = proxy.environment();
+  return {{}, made(open_table("dynamodb:suite-" + std::to_string(++count), executor(), platform))};
+}
+
+TableBackend with_faults(TableBackend backend) {
+  const auto open = [inner = backend.open] {
+    static std::atomic<std::uint64_t> seed = 0;
+    auto script = std::make_shared<FaultScript>(++seed);
+    script->set_delay(std::chrono::milliseconds(1));
+    script->chance(Fault::delay, 0.1);
+    script->chance(Fault::throttle, 0.1);
+    script->chance(Fault::conflict, 0.1);
+    script->chance(Fault::fail, 0.1);
+    OpenedTable opened = inner();
+    opened.table = retrying(std::make_unique<FaultyTable>(std::move(opened.table), std::move(script)));
+    return opened;
+  };
+  return {backend.name + "_with_faults", open};
+}
+
+}  // namespace
+
+const std::vector<TableBackend>& backends() {
+  static const std::vector<TableBackend> all = [] {
+    const TableBackend memory{"memory", open_memory};
+    const TableBackend lmdb{"lmdb", open_lmdb};
+    const TableBackend dynamodb{"dynamodb", open_dynamodb};
+    return std::vector<TableBackend>{
+        memory, lmdb, dynamodb, with_faults(memory), with_faults(lmdb), with_faults(dynamodb)};
+  }();
+  return all;
+}
+
+}  // namespace facetheory::test
