@@ -11,3 +11,5 @@ facetheory_check(format ${PROJECT_SOURCE_DIR}/tools/format --check)
 facetheory_check(docs ${PROJECT_SOURCE_DIR}/tools/check_docs)
 facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_DIR})
 facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})
+# Uses all cores by itself.
+set_tests_properties(clang PROPERTIES TIMEOUT 900 RUN_SERIAL ON)
