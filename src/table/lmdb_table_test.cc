@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -228,6 +229,57 @@ TEST_F(LmdbTableTest, AFileInThePlaceOfTheDirectoryIsNamed) {
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code, ErrorCode::invalid);
   EXPECT_THAT(table.error().message, AllOf(HasSubstr(directory()), HasSubstr("name a directory")));
+}
+
+TEST_F(LmdbTableTest, LeasesStandAmongTheOtherRowsAlthoughTheyHaveATreeOfTheirOwn) {
+  const auto table = open();
+  const std::vector<std::string> sort_keys = {"A", "LOCK", "LOCKED", "META", "REQ#1", "VER#1"};
+  for (const char* pk : {"one", "three", "two"}) {
+    for (const std::string& sk : sort_keys)
+      put(**table, Item{{pk, sk}, {{"of", pk}}});
+  }
+  put(**table, Item{{"zero", "LOCK"}, {}});
+
+  const auto sks_of = [](const std::vector<Item>& items) {
+    std::vector<std::string> sks;
+    for (const Item& item : items)
+      sks.push_back(item.key.sk);
+    return sks;
+  };
+  for (const std::size_t limit : {1U, 2U, 100U}) {
+    std::vector<Item> forward;
+    std::vector<Item> backward;
+    std::vector<Item> scanned;
+    for (auto [direction, seen] :
+         {std::pair(Direction::forward, &forward), std::pair(Direction::backward, &backward)}) {
+      Query query{.pk = "three", .direction = direction, .limit = limit};
+      do {
+        const auto page = run((**table).query(query));
+        ASSERT_TRUE(page) << to_string(page.error());
+        seen->insert(seen->end(), page->items.begin(), page->items.end());
+        query.after = page->next;
+      } while (query.after);
+    }
+    std::reverse(backward.begin(), backward.end());
+    EXPECT_EQ(sks_of(forward), sort_keys);
+    EXPECT_EQ(backward, forward);
+
+    Scan scan{.limit = limit};
+    do {
+      const auto page = run((**table).scan(scan));
+      ASSERT_TRUE(page) << to_string(page.error());
+      scanned.insert(scanned.end(), page->items.begin(), page->items.end());
+      scan.after = page->next;
+    } while (scan.after);
+    EXPECT_EQ(scanned.size(), 19U);
+    std::set<Key> keys;
+    for (const Item& item : scanned)
+      keys.insert(item.key);
+    EXPECT_EQ(keys.size(), 19U);
+  }
+  Query leases{.pk = "two", .sk_prefix = "LOCK"};
+  EXPECT_EQ(sks_of(run((**table).query(leases))->items), (std::vector<std::string>{"LOCK", "LOCKED"}));
+  EXPECT_EQ(run((**table).describe())->items, 19U);
 }
 
 TEST_F(LmdbTableTest, LongKeysWithACommonBeginningStayInOrderInBothDirections) {

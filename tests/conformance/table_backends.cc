@@ -46,6 +46,7 @@ TableBackend with_faults(TableBackend backend) {
     static std::atomic<std::uint64_t> seed = 0;
     auto script = std::make_shared<FaultScript>(++seed);
     script->set_delay(std::chrono::milliseconds(1));
+    script->queue("", Fault::throttle);
     script->chance(Fault::delay, 0.1);
     script->chance(Fault::throttle, 0.1);
     script->chance(Fault::conflict, 0.1);

@@ -293,17 +293,6 @@ void ChildProcess::kill() {
   if (state_->keeper.joinable()) state_->keeper.join();
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string path = (std::filesystem::temp_directory_path() / "facetheory-test-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) fail("mkdtemp " + path + ": " + errno_text());
-  path_ = path;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::map<std::string, std::string, std::less<>> aws_variables(std::string_view service,
                                                               std::string_view endpoint,
                                                               std::string_view session_token) {

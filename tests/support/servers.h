@@ -15,6 +15,8 @@
 
 #include "facetheory/base/environment.h"
 
+#include "tests/support/temporary_directory.h"
+
 namespace facetheory::test {
 
 // A child process: killed and reaped by the destructor, and killed by the kernel if this process dies first.
@@ -39,20 +41,6 @@ class ChildProcess {
  private:
   struct State;
   std::unique_ptr<State> state_;
-};
-
-// A folder of its own under the system's folder for temporary files; removed with everything in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 // What the proxy accepts; the servers behind it accept anything.
