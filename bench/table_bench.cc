@@ -1,23 +1,21 @@
 // table_bench: our table beside Redis and SQLite, on the same disk, in the same run.
 //
 // Workloads
-//   cycle  Durable acquire + publish of a random page. Acquire: a conditional put of LOCK {lease_token,
-//   lease_expires_at, ttl},
-//          which for us need not survive power loss. Publish: one transaction that puts META {s3_key,
-//          generated_at, revalidate_seconds, etag, ttl} and deletes LOCK if the lease is still held. With 1
-//          and with 32 callers.
+//   cycle  Durable acquire + publish of a random page, with 1 and with 32 callers. Acquire: a conditional put of LOCK
+//          {lease_token, lease_expires_at, ttl}, which for us need not survive power loss. Publish: one transaction that
+//          puts META {s3_key, generated_at, revalidate_seconds, etag, ttl} and deletes LOCK if the lease is still held.
 //            ours    Table::write, then Table::transact; callers are coroutines on one event loop
-//            redis   SET NX PX, then a script; appendfsync always; a connection per caller, all on one epoll
-//            loop sqlite  one thread writes whatever is queued in one transaction; WAL, synchronous=FULL
+//            redis   SET NX PX, then a script; appendfsync always; a connection per caller, all on one epoll loop
+//            sqlite  one thread writes whatever is queued in one transaction; WAL, synchronous=FULL
 //   read   META of a random page, decoded into values of the caller's own. One caller.
 //            ours    Table::get
 //            redis   HGETALL, for information: a round trip to another process
 //            sqlite  a prepared SELECT in the calling thread
 //   Each at 10,000 and at 1,000,000 pages.
 //
-// Method: all stores are filled first. Then each workload is measured in rounds; in every round every peer at
-// every size has one short window, so that good and bad minutes of the machine fall on all of them alike. The
-// first round warms up and is not counted. See measure.h for what is counted, --help for the options.
+// Method: all stores are filled first. Then each workload is measured in rounds; in every round every peer at every
+// size has one short window, so that good and bad minutes of the machine fall on all of them alike. The first round
+// warms up and is not counted. See measure.h for what is counted, --help for the options.
 #include <atomic>
 #include <csignal>
 #include <cstdio>

@@ -193,6 +193,12 @@ def count_lines(text, outcome):
             outcome.passed += 1
 
 
+def without_successes(text):
+    """GoogleTest's output less the cases that passed and the decoration; a case that crashed stays."""
+    text = re.sub(r"^\[ RUN      \] (\S+)\n(?:(?!\[ RUN  ).*\n)*?\[       OK \] \1.*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^(\[-{10}\].*|)\n", "", text, flags=re.MULTILINE)
+
+
 def run_all(tests):
     """Runs all of them, printing as they end; (passed, failed, skipped)."""
     width = max(len(test.name) for test in tests)
@@ -203,7 +209,8 @@ def run_all(tests):
             f", {n} {what}" for n, what in ((outcome.failed, "failed"), (outcome.skipped, "skipped")) if n)
         bad = outcome.failed or outcome.skipped
         if bad:
-            print(f"\n--- {test.name}: {' '.join(map(str, test.command))}")
+            text = without_successes(text) if test.is_gtest else text
+            print(f"\n--- {test.name}: {' '.join(test.command)}")
             print(text, end="" if text.endswith("\n") else "\n")
             for trouble in outcome.trouble:
                 print(f"{test.name} {trouble}")

@@ -71,6 +71,13 @@ class RunnerTest(unittest.TestCase):
         test.command = ["/nonexistent/program"]
         self.assertEqual(counts(test), (0, 1, 0))
 
+    def test_shows_the_cases_that_failed_or_crashed_and_no_others(self):
+        good = "[ RUN      ] S.Good\nnoise\n[       OK ] S.Good (0 ms)\n"
+        bad = "[ RUN      ] S.Bad\na.cc:1: Failure\n[  FAILED  ] S.Bad (0 ms)\n"
+        crash = "[ RUN      ] S.Crash\nlast words\n"
+        shown = run_tests.without_successes(f"[----------] 4 tests\n{good}{bad}{good}\n{crash}")
+        self.assertEqual(shown, bad + crash)
+
     def test_words_choose_programs_and_else_cases(self):
         tests = [program("printf 'Suite.\\n  First\\n  Second/0  # GetParam() = lmdb\\n'", ["gtest"]), program("exit 0")]
         tests[0].name, tests[1].name = "table_test", "format"

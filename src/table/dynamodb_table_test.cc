@@ -12,6 +12,7 @@
 
 #include "facetheory/base/random.h"
 
+#include "tests/crash/crash_rows.h"
 #include "tests/support/run.h"
 #include "tests/support/scripted_server.h"
 #include "tests/support/servers.h"
@@ -717,7 +718,7 @@ TEST(DynamoDbInterop, EightProcessesIncrementOneCounterExactly2000Times) {
   for (const auto& [variable, value] : aws_variables("dynamodb", shared_dynamodb_local())) {
     command.push_back(variable + "=" + value);
   }
-  for (std::string word : {std::string(FACETHEORY_COUNTER_WORKER), name, std::to_string(kIncrements)}) {
+  for (std::string word : {std::string(COUNTER_WORKER), "dynamodb:" + name, std::to_string(kIncrements)}) {
     command.push_back(std::move(word));
   }
   std::vector<std::unique_ptr<ChildProcess>> workers;
@@ -725,7 +726,7 @@ TEST(DynamoDbInterop, EightProcessesIncrementOneCounterExactly2000Times) {
     workers.push_back(std::make_unique<ChildProcess>(command));
   for (const auto& worker : workers)
     EXPECT_EQ(worker->wait(3 * kLongest), 0) << worker->output();
-  const auto found = run(table->get({"counter", "n"}, Consistency::strong));
+  const auto found = run(table->get(counter_key(), Consistency::strong));
   ASSERT_TRUE(found.has_value() && found->has_value());
   EXPECT_EQ((*found)->attributes, (Attributes{{"n", kProcesses * kIncrements}}));
 }

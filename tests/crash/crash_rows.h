@@ -9,8 +9,9 @@
 
 namespace facetheory::test {
 
+// The row whose number counter_worker increments.
 inline Key counter_key() {
-  return {"COUNTER", "META"};
+  return {"COUNTER", "n"};
 }
 
 // One row of its own, and a pair that only ever changes together. Rows of the run "fill" are large.

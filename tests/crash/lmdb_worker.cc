@@ -1,13 +1,12 @@
-// A process of its own on an LMDB table, for tests that kill it, limit it or run many at once.
+// A process of its own on an LMDB table, for tests that kill it or limit it.
 //
-//   lmdb_worker open DIR             opens the table, prints "opened" or the error, exits
-//   lmdb_worker open-unprivileged DIR   the same as a user without any rights (when started by root)
-//   lmdb_worker hold DIR             begins a read transaction, prints "holding", waits to be killed
-//   lmdb_worker dead-readers DIR     prints how many readers in LMDB's table belong to dead processes
-//   lmdb_worker write DIR RUN        writes rows and pairs of rows for ever; prints each number once
-//   acknowledged lmdb_worker fill DIR BYTES       writes rows until files of more than BYTES are refused;
-//   prints the last number, the error lmdb_worker increment DIR N      adds 1 to the shared counter N times
-//   by conditional updates
+//   lmdb_worker open DIR               opens the table, prints "opened" or the error, exits
+//   lmdb_worker open-unprivileged DIR  the same as a user without any rights (when started by root)
+//   lmdb_worker hold DIR               begins a read transaction, prints "holding", waits to be killed
+//   lmdb_worker dead-readers DIR       prints how many readers in LMDB's table belong to dead processes
+//   lmdb_worker write DIR RUN          writes rows and pairs of rows for ever; prints each number once acknowledged
+//   lmdb_worker fill DIR BYTES         writes large rows until files of more than BYTES are refused; prints each
+//                                      number, then the error
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -82,32 +81,6 @@ int fill(const std::string& directory, const std::string& bytes) {
   return write(directory, "fill");
 }
 
-Task<Result<void>> increment(Table& table, int times) {
-  for (int done = 0; done < times;) {
-    const Key key = counter_key();
-    Result<std::optional<Item>> item = co_await table.get(key, Consistency::strong);
-    if (!item) co_return item.error();
-    Condition unchanged = attr("count").not_exists();
-    std::int64_t count = 0;
-    if (*item) {
-      count = *(**item).attributes.find("count")->as<Number>()->to_int64();
-      unchanged = attr("count") == count;
-    }
-    Write update = Update{key, Changes().set("count", count + 1), std::move(unchanged)};
-    Result<WriteOutcome> outcome = co_await table.write(std::move(update), Durability::machine);
-    if (!outcome) co_return outcome.error();
-    if (std::holds_alternative<Written>(*outcome)) ++done;
-  }
-  co_return Result<void>();
-}
-
-int increment(const std::string& directory, const std::string& times) {
-  Result<std::unique_ptr<Table>> table = open_lmdb_table(directory);
-  if (!table) return fail(table.error());
-  Result<void> done = run(increment(**table, std::stoi(times)));
-  return done ? 0 : fail(done.error());
-}
-
 }  // namespace
 }  // namespace facetheory::test
 
@@ -124,7 +97,6 @@ int main(int argc, char** argv) {
   if (words.size() == 2 && mode == "dead-readers") return count_dead_readers(words[1]);
   if (words.size() == 3 && mode == "write") return write(words[1], words[2]);
   if (words.size() == 3 && mode == "fill") return fill(words[1], words[2]);
-  if (words.size() == 3 && mode == "increment") return increment(words[1], words[2]);
   std::cerr << "lmdb_worker: unknown command; see the top of lmdb_worker.cc\n";
   return 2;
 }

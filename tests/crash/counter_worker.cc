@@ -1,12 +1,12 @@
-// One of the processes that increment one counter together: dynamodb_counter_worker TABLE INCREMENTS. Each
-// increment is an update under the condition that the counter is still what was last seen of it. Endpoint and
-// credentials come from the environment.
+// One of the processes that increment one counter together: counter_worker TABLE_URI INCREMENTS. Each
+// increment is an update under the condition that the counter is still what was last seen of it.
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "facetheory/table/open_table.h"
 
+#include "tests/crash/crash_rows.h"
 #include "tests/support/run.h"
 
 namespace facetheory {
@@ -17,8 +17,8 @@ std::int64_t value_of(const std::optional<Item>& item) {
   return n == nullptr ? 0 : n->as<Number>()->to_int64().value();
 }
 
-int work(const std::string& name, int increments) {
-  auto table = open_table("dynamodb:" + name, test::executor());
+int work(const std::string& uri, int increments) {
+  auto table = open_table(uri, test::executor());
   if (!table) {
     std::cerr << to_string(table.error()) << '\n';
     return 1;
@@ -27,7 +27,7 @@ int work(const std::string& name, int increments) {
   while (increments > 0) {
     const Condition unchanged = seen == 0 ? attr("n").not_exists() : attr("n") == seen;
     const auto outcome = test::run((*table)->write(
-        Update{{"counter", "n"}, Changes().set("n", seen + 1), unchanged}, Durability::machine));
+        Update{test::counter_key(), Changes().set("n", seen + 1), unchanged}, Durability::machine));
     if (!outcome) {
       std::cerr << to_string(outcome.error()) << '\n';
       return 1;
