@@ -35,7 +35,7 @@ struct ScriptRun {
 
 ScriptRun botocore_vectors() {
   ScriptRun run;
-  FILE* pipe = ::popen("/usr/bin/python3 " FACETHEORY_SIGV4_VECTORS, "r");
+  FILE* pipe = ::popen("/usr/bin/python3 '" FACETHEORY_SIGV4_VECTORS "'", "r");
   if (pipe == nullptr) return run;
   std::string text;
   char chunk[65536];
