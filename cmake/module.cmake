@@ -20,8 +20,9 @@ function(facetheory_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual -Wimplicit-fallthrough -Werror
-    # g++ 12 reports these in optimised code of the standard library itself.
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
+    # g++ 12 reports these in optimised code of the standard library and of Asio's coroutine frames.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+                             -Wno-mismatched-new-delete>)
 endfunction()
 
 # facetheory_test(table_test SOURCES number_test.cc USES facetheory::table)

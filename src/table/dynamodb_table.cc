@@ -230,7 +230,7 @@ class DynamoDbTable final : public Table {
 
   // "GetItem on dynamodb:pages at http://127.0.0.1:8000"
   std::string subject(std::string_view operation) const;
-  Error in_context(std::string_view operation, Error error) const;
+  Error in_context(std::string_view operation, const Error& error) const;
   Error to_error(std::string_view operation, const Failure& failure) const;
 
   // Constant after construction.
@@ -246,7 +246,7 @@ std::string DynamoDbTable::subject(std::string_view operation) const {
          host_field(origin);
 }
 
-Error DynamoDbTable::in_context(std::string_view operation, Error error) const {
+Error DynamoDbTable::in_context(std::string_view operation, const Error& error) const {
   return {error.code, subject(operation) + ": " + error.message};
 }
 

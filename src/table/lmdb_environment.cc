@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr unsigned kMaxReaders = 1024;
 constexpr mdb_mode_t kFileMode = 0660;
-constexpr std::size_t kMaxBatchRows = 1000;
+constexpr std::size_t kMaxBatchRows = 100;
 constexpr std::size_t kPageBytes = 4096;
 constexpr auto kLinger = std::chrono::microseconds(150);
 constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
