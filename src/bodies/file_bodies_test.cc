@@ -1,8 +1,11 @@
 #include "facetheory/bodies/file_bodies.h"
 
 #include <fstream>
+#include <future>
 #include <sstream>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -2,8 +2,10 @@
 
 #include <thread>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <openssl/crypto.h>
 
 namespace facetheory::test {
@@ -34,6 +36,10 @@ boost::asio::any_io_executor executor() {
       OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, nullptr);
   static Loop loop;
   return loop.executor();
+}
+
+std::future<void> start(Task<void> task) {
+  return boost::asio::co_spawn(executor(), std::move(task), boost::asio::use_future);
 }
 
 }  // namespace facetheory::test

@@ -1,5 +1,5 @@
-// The bridge from a test to a coroutine: run(task) drives it on one background event loop and returns its
-// result.
+// The bridge from a test to a coroutine: run(task) drives it on one background event loop and returns its result.
+// All types share one instantiation of Asio's machinery, in run.cc: it is the slowest thing to compile in a test.
 #pragma once
 
 #include <future>
@@ -10,8 +10,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include "facetheory/base/task.h"
 
@@ -20,34 +18,46 @@ namespace facetheory::test {
 // The event loop of this test program, running on a thread of its own until the program ends.
 boost::asio::any_io_executor executor();
 
-// co_spawn makes an empty T when the coroutine throws, which a Result cannot be.
+// Starts the task; the future has what it throws.
+std::future<void> start(Task<void> task);
+
+// For co_spawn, which makes an empty T when the coroutine throws, and a Result cannot be empty.
 template <typename T>
 Task<std::optional<T>> as_optional(Task<T> task) {
   co_return co_await std::move(task);
 }
 
+// `result` outlives the task.
+template <typename T>
+Task<void> store(Task<T> task, std::optional<T>& result) {
+  result.emplace(co_await std::move(task));
+}
+
 template <typename T>
 T run(Task<T> task) {
   if constexpr (std::is_void_v<T>) {
-    boost::asio::co_spawn(executor(), std::move(task), boost::asio::use_future).get();
+    start(std::move(task)).get();
   } else {
-    return *boost::asio::co_spawn(executor(), as_optional(std::move(task)), boost::asio::use_future).get();
+    std::optional<T> result;
+    start(store(std::move(task), result)).get();
+    return *std::move(result);
   }
 }
 
 // Starts all of them, then waits for all of them; results in the same order.
 template <typename T>
 std::vector<T> run_all(std::vector<Task<T>> tasks) {
-  std::vector<std::future<std::optional<T>>> futures;
-  futures.reserve(tasks.size());
-  for (Task<T>& task : tasks) {
-    futures.push_back(
-        boost::asio::co_spawn(executor(), as_optional(std::move(task)), boost::asio::use_future));
-  }
+  std::vector<std::optional<T>> stored(tasks.size());
+  std::vector<std::future<void>> futures;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    futures.push_back(start(store(std::move(tasks[i]), stored[i])));
+  for (std::future<void>& future : futures)
+    future.wait();
   std::vector<T> results;
-  results.reserve(futures.size());
-  for (auto& future : futures)
-    results.push_back(*future.get());
+  for (std::size_t i = 0; i < futures.size(); ++i) {
+    futures[i].get();
+    results.push_back(*std::move(stored[i]));
+  }
   return results;
 }
 
