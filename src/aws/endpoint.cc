@@ -3,16 +3,10 @@
 
 #include "facetheory/aws/service_client.h"
 #include "facetheory/aws/shared_config.h"
+#include "facetheory/base/letter_case.h"
 
 namespace facetheory {
 namespace {
-
-std::string upper_case(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper)
-    c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return upper;
-}
 
 // The profile, read when the environment does not say it all.
 class LazyProfile {

@@ -6,6 +6,8 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/letter_case.h"
+
 namespace facetheory {
 
 struct ServiceClient::State {
@@ -23,10 +25,7 @@ struct ServiceClient::State {
                                          Repeatable repeatable, Judge judge, int* attempts_unknown);
 
   std::string hint() const {
-    std::string upper = endpoint.scope.service;
-    for (char& c : upper)
-      c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    const std::string variable = "AWS_ENDPOINT_URL_" + upper;
+    const std::string variable = "AWS_ENDPOINT_URL_" + upper_case(endpoint.scope.service);
     return endpoint.custom
                ? "; is the server running, and is " + variable + " (or AWS_ENDPOINT_URL) right?"
                : "; is the network up, and is AWS_REGION right? " + variable + " names another endpoint";

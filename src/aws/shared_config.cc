@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "facetheory/base/letter_case.h"
+
 namespace facetheory {
 namespace {
 
@@ -17,13 +19,6 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
 }
 
 // `profile   "my name"` becomes `profile my name`.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "facetheory/base/hex.h"
+#include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
 
 namespace facetheory {
@@ -110,13 +111,6 @@ std::string trim_all(std::string_view value) {
     trimmed += c;
   }
   return trimmed;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
 }
 
 }  // namespace

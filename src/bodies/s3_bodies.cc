@@ -10,6 +10,7 @@
 #include <pugixml.hpp>
 
 #include "facetheory/aws/sigv4.h"
+#include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/metadata_fields.h"
 
@@ -68,9 +69,7 @@ std::optional<WallTime> parse_time(const char* text) {
 MetadataFields metadata_fields(const Headers& headers) {
   MetadataFields fields;
   for (const Headers::Field& field : headers) {
-    std::string name = field.name;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const std::string name = lower_case(field.name);
     if (name.starts_with(kMetadataFieldPrefix)) {
       fields.emplace_back(name.substr(kMetadataFieldPrefix.size()), field.value);
     }

@@ -33,6 +33,8 @@
 #include <openssl/x509_vfy.h>
 #include <sys/socket.h>
 
+#include "facetheory/base/letter_case.h"
+
 namespace facetheory {
 namespace {
 
@@ -52,13 +54,6 @@ Moment now() {
 
 std::string milliseconds(std::chrono::milliseconds duration) {
   return std::to_string(duration.count()) + " ms";
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
 }
 
 bool is_literal_address(const std::string& host) {

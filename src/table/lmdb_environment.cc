@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "facetheory/base/log.h"
 #include "facetheory/table/evaluate.h"
 #include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/validate.h"
