@@ -23,6 +23,10 @@ function(facetheory_warnings target)
     # g++ 12 reports these in optimised code of the standard library and of Asio's coroutine frames.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                              -Wno-mismatched-new-delete>)
+  if(CMAKE_UNITY_BUILD)
+    # This warning is about headers, and g++ takes the sources that a unity file includes for headers.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
 endfunction()
 
 # facetheory_test(table_test SOURCES number_test.cc USES facetheory::table)

@@ -116,7 +116,7 @@ class SqlitePeer final : public Peer {
     sqlite3_stmt& statement = *get_meta_;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (i % 64 == 0 && Clock::now() >= until) break;
-      bind(statement, 1, keys[i]);
+      bind_parameter(statement, 1, keys[i]);
       if (sqlite3_step(&statement) != SQLITE_ROW) {
         return Error{ErrorCode::internal, "sqlite: page " + std::string(keys[i]) + " is not there"};
       }

@@ -45,11 +45,11 @@ Result<SqliteStatement> prepare(sqlite3& database, const char* sql) {
   return SqliteStatement(statement);
 }
 
-void bind(sqlite3_stmt& statement, int index, std::string_view text) {
+void bind_parameter(sqlite3_stmt& statement, int index, std::string_view text) {
   sqlite3_bind_text(&statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
-void bind(sqlite3_stmt& statement, int index, std::int64_t number) {
+void bind_parameter(sqlite3_stmt& statement, int index, std::int64_t number) {
   sqlite3_bind_int64(&statement, index, number);
 }
 
@@ -60,12 +60,12 @@ bool run(sqlite3_stmt& statement) {
 }
 
 bool put_meta(sqlite3_stmt& statement, std::string_view pk, const Meta& meta) {
-  bind(statement, 1, pk);
-  bind(statement, 2, meta.s3_key);
-  bind(statement, 3, meta.generated_at);
-  bind(statement, 4, meta.revalidate_seconds);
-  bind(statement, 5, meta.etag);
-  bind(statement, 6, meta.ttl);
+  bind_parameter(statement, 1, pk);
+  bind_parameter(statement, 2, meta.s3_key);
+  bind_parameter(statement, 3, meta.generated_at);
+  bind_parameter(statement, 4, meta.revalidate_seconds);
+  bind_parameter(statement, 5, meta.etag);
+  bind_parameter(statement, 6, meta.ttl);
   return run(statement);
 }
 
@@ -152,19 +152,19 @@ Result<void> SqliteWriter::commit(const std::vector<SqliteOperation*>& operation
 bool SqliteWriter::perform(SqliteOperation& operation) {
   if (operation.kind == SqliteOperation::Kind::acquire) {
     const std::int64_t expires_at = operation.now + kLeaseSeconds;
-    bind(*acquire_, 1, operation.pk);
-    bind(*acquire_, 2, operation.token);
-    bind(*acquire_, 3, expires_at);
-    bind(*acquire_, 4, expires_at + kLockTtlSeconds);
-    bind(*acquire_, 5, operation.now);
+    bind_parameter(*acquire_, 1, operation.pk);
+    bind_parameter(*acquire_, 2, operation.token);
+    bind_parameter(*acquire_, 3, expires_at);
+    bind_parameter(*acquire_, 4, expires_at + kLockTtlSeconds);
+    bind_parameter(*acquire_, 5, operation.now);
     if (!bench::run(*acquire_)) return false;
     operation.happened = sqlite3_changes(database_.get()) == 1;
     return true;
   }
   // The lock goes first: whether it was there decides whether anything is written.
-  bind(*delete_lock_, 1, operation.pk);
-  bind(*delete_lock_, 2, operation.token);
-  bind(*delete_lock_, 3, operation.now);
+  bind_parameter(*delete_lock_, 1, operation.pk);
+  bind_parameter(*delete_lock_, 2, operation.token);
+  bind_parameter(*delete_lock_, 3, operation.now);
   if (!bench::run(*delete_lock_)) return false;
   operation.happened = sqlite3_changes(database_.get()) == 1;
   return !operation.happened || put_meta(*put_meta_, operation.pk, operation.meta);

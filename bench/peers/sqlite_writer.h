@@ -37,8 +37,8 @@ Result<SqliteStatement> prepare(sqlite3& database, const char* sql);
 Error sqlite_error(const std::string& what, sqlite3& database);
 
 // Binds text that stays in place until the statement has run.
-void bind(sqlite3_stmt& statement, int index, std::string_view text);
-void bind(sqlite3_stmt& statement, int index, std::int64_t number);
+void bind_parameter(sqlite3_stmt& statement, int index, std::string_view text);
+void bind_parameter(sqlite3_stmt& statement, int index, std::int64_t number);
 
 // Runs a statement that answers no rows, and makes it ready for the next time. False: see the database's
 // message.

@@ -31,8 +31,8 @@ using test::ScriptedServer;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using Outcome = Result<Credentials>;
-using Started = std::future<std::optional<Outcome>>;
+using Fetched = Result<Credentials>;
+using Started = std::future<std::optional<Fetched>>;
 
 std::string document(const std::string& id, const std::string& expiration) {
   return R"({"Code":"Success","AccessKeyId":")" + id +
@@ -67,12 +67,12 @@ class CredentialsTest : public ::testing::Test {
   std::shared_ptr<CredentialsProvider> provider() {
     return default_credentials(test::executor(), {&clock_, &random_, Environment(variables_)});
   }
-  Outcome ask() { return run(provider()->credentials()); }
+  Fetched ask() { return run(provider()->credentials()); }
   static Started start(CredentialsProvider& provider) {
     return asio::co_spawn(test::executor(), test::as_optional(provider.credentials()), asio::use_future);
   }
 
-  void expect_unauthorized(const Outcome& outcome, const std::string& part) {
+  void expect_unauthorized(const Fetched& outcome, const std::string& part) {
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, ErrorCode::unauthorized);
     EXPECT_THAT(outcome.error().message, HasSubstr(part));
@@ -89,7 +89,7 @@ TEST_F(CredentialsTest, ComeFromTheEnvironmentFirst) {
   set("AWS_ACCESS_KEY_ID", "id");
   set("AWS_SECRET_ACCESS_KEY", "key");
   set("AWS_SESSION_TOKEN", "session");
-  const Outcome outcome = ask();
+  const Fetched outcome = ask();
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->access_key_id, "id");
   EXPECT_EQ(outcome->secret_access_key, "key");
@@ -105,7 +105,7 @@ TEST_F(CredentialsTest, ComeFromTheProfileNext) {
               "aws_secret_access_key = ws\naws_session_token = wt\n");
   EXPECT_EQ(ask()->access_key_id, "d");
   set("AWS_PROFILE", "work");
-  const Outcome work = ask();
+  const Fetched work = ask();
   ASSERT_TRUE(work);
   EXPECT_EQ(work->access_key_id, "w");
   EXPECT_EQ(work->secret_access_key, "ws");
@@ -125,7 +125,7 @@ TEST_F(CredentialsTest, ComeFromTheContainerEndpointBeforeTheInstance) {
   use_container(container);
   use_instance(instance);
   set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Basic abc");
-  const Outcome outcome = ask();
+  const Fetched outcome = ask();
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->access_key_id, "container");
   EXPECT_EQ(outcome->secret_access_key, "secret");
@@ -180,7 +180,7 @@ TEST_F(CredentialsTest, PlainHttpToAForeignHostIsRefused) {
 TEST_F(CredentialsTest, HttpsMayGoAnywhere) {
   set("AWS_CONTAINER_CREDENTIALS_FULL_URI",
       "https://127.0.0.2:" + std::to_string(test::closed_port()) + "/creds");
-  const Outcome outcome = ask();
+  const Fetched outcome = ask();
   expect_unauthorized(outcome, "Connection refused");
   EXPECT_THAT(outcome.error().message, Not(HasSubstr("plain http")));
 }
@@ -195,7 +195,7 @@ TEST_F(CredentialsTest, ComeFromTheInstanceLast) {
       test::answer_in_turn({http_answer(200, "the-token"), http_answer(200, "my role\nother"),
                             http_answer(200, document("instance", kInOneHour))}));
   use_instance(instance);
-  const Outcome outcome = ask();
+  const Fetched outcome = ask();
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->access_key_id, "instance");
   EXPECT_EQ(outcome->expires_at, clock_.now() + 1h);
@@ -259,7 +259,7 @@ TEST_F(CredentialsTest, AnExpirationMayHaveAFraction) {
 TEST_F(CredentialsTest, NoneAtAllNamesEverySourceAndWhatItLacked) {
   set("AWS_ACCESS_KEY_ID", "half");
   set("AWS_PROFILE", "work");
-  const Outcome outcome = ask();
+  const Fetched outcome = ask();
   expect_unauthorized(outcome, "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not");
   EXPECT_THAT(outcome.error().message, HasSubstr("no profile \"work\" in " + home_.path().string()));
   EXPECT_THAT(outcome.error().message, HasSubstr("AWS_CONTAINER_CREDENTIALS_FULL_URI is set"));
@@ -394,7 +394,7 @@ TEST_F(CredentialsTest, AWaitingCallerTakesOverWhenTheOneThatFetchesIsCancelled)
   Started second = start(*chain);
   asio::post(test::executor(), [signal] { signal->emit(asio::cancellation_type::terminal); });
   EXPECT_THROW((void)first.get(), boost::system::system_error);
-  const Outcome outcome = *second.get();
+  const Fetched outcome = *second.get();
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->access_key_id, "one");
   EXPECT_EQ(container.requests().size(), 2U);

@@ -25,7 +25,7 @@ using test::Peer;
 using test::run;
 using test::ScriptedServer;
 using ::testing::HasSubstr;
-using Outcome = Result<HttpResponse>;
+using Answer = Result<HttpResponse>;
 
 class FixedCredentials final : public CredentialsProvider {
  public:
@@ -52,7 +52,7 @@ class ServiceClientTest : public ::testing::Test {
     return std::make_unique<ServiceClient>(test::executor(), endpoint, credentials_,
                                            Platform{&clock_, &random_, Environment()}, options);
   }
-  Outcome call(ServiceClient& client, Repeatable repeatable, int* attempts_unknown = nullptr) {
+  Answer call(ServiceClient& client, Repeatable repeatable, int* attempts_unknown = nullptr) {
     HttpRequest request;
     request.method = "POST";
     request.body = "{}";
@@ -75,7 +75,7 @@ std::string field(const std::string& request, const std::string& name) {
 
 TEST_F(ServiceClientTest, SendsASignedRequest) {
   ScriptedServer server(answer_in_turn({http_answer(200, "ok")}));
-  const Outcome answer = call(*client(server.url()), Repeatable::no);
+  const Answer answer = call(*client(server.url()), Repeatable::no);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->body, "ok");
   HttpRequest expected;
@@ -108,7 +108,7 @@ TEST_F(ServiceClientTest, SignsEveryAttemptAfresh) {
 TEST_F(ServiceClientTest, PassesRefusalsToTheCallerAtOnce) {
   for (const int status : {400, 401, 403, 404}) {
     ScriptedServer server(answer_in_turn({http_answer(status, "no")}));
-    const Outcome answer = call(*client(server.url()), Repeatable::yes);
+    const Answer answer = call(*client(server.url()), Repeatable::yes);
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, status);
     EXPECT_EQ(server.requests().size(), 1U);
@@ -118,7 +118,7 @@ TEST_F(ServiceClientTest, PassesRefusalsToTheCallerAtOnce) {
 TEST_F(ServiceClientTest, RepeatsWhatDidNotHappenEvenIfItIsNotRepeatable) {
   ScriptedServer server(answer_in_turn({http_answer(429, ""), http_answer(429, ""), http_answer(200, "ok")}));
   int unknown = 0;
-  const Outcome answer = call(*client(server.url()), Repeatable::no, &unknown);
+  const Answer answer = call(*client(server.url()), Repeatable::no, &unknown);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(server.requests().size(), 3U);
@@ -131,7 +131,7 @@ TEST_F(ServiceClientTest, RepeatsWhatDidNotHappenEvenIfItIsNotRepeatable) {
 TEST_F(ServiceClientTest, DoesNotRepeatAnUnknownFateOfACallThatIsNotRepeatable) {
   ScriptedServer server(answer_in_turn({http_answer(500, "")}));
   int unknown = 0;
-  const Outcome answer = call(*client(server.url()), Repeatable::no, &unknown);
+  const Answer answer = call(*client(server.url()), Repeatable::no, &unknown);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::ambiguous);
   EXPECT_THAT(answer.error().message, HasSubstr("status 500"));
@@ -142,7 +142,7 @@ TEST_F(ServiceClientTest, DoesNotRepeatAnUnknownFateOfACallThatIsNotRepeatable) 
 TEST_F(ServiceClientTest, DoesNotRepeatALostAnswerOfACallThatIsNotRepeatable) {
   ScriptedServer server([](Peer& peer) { peer.read_request(); });
   int unknown = 0;
-  const Outcome answer = call(*client(server.url()), Repeatable::no, &unknown);
+  const Answer answer = call(*client(server.url()), Repeatable::no, &unknown);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::ambiguous);
   EXPECT_THAT(answer.error().message, HasSubstr("AWS_ENDPOINT_URL_DYNAMODB"));
@@ -158,7 +158,7 @@ TEST_F(ServiceClientTest, RepeatsAnUnknownFateOfARepeatableCallAndCountsIt) {
     }
   });
   int unknown = 0;
-  const Outcome answer = call(*client(server.url()), Repeatable::yes, &unknown);
+  const Answer answer = call(*client(server.url()), Repeatable::yes, &unknown);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(unknown, 2);
@@ -167,7 +167,7 @@ TEST_F(ServiceClientTest, RepeatsAnUnknownFateOfARepeatableCallAndCountsIt) {
 TEST_F(ServiceClientTest, ReturnsTheLastAnswerOfASeriesThatNeverHappened) {
   ScriptedServer server(answer_in_turn(
       {http_answer(429, "1"), http_answer(429, "2"), http_answer(429, "3"), http_answer(429, "4")}));
-  const Outcome answer = call(*client(server.url()), Repeatable::no);
+  const Answer answer = call(*client(server.url()), Repeatable::no);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 429);
   EXPECT_EQ(answer->body, "4");
@@ -177,7 +177,7 @@ TEST_F(ServiceClientTest, ReturnsTheLastAnswerOfASeriesThatNeverHappened) {
 TEST_F(ServiceClientTest, ASeriesWithOneUnknownFateStaysAmbiguous) {
   ScriptedServer server(answer_in_turn({http_answer(500, ""), http_answer(429, "")}));
   int unknown = 0;
-  const Outcome answer = call(*client(server.url()), Repeatable::yes, &unknown);
+  const Answer answer = call(*client(server.url()), Repeatable::yes, &unknown);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::ambiguous);
   EXPECT_EQ(server.requests().size(), 4U);
@@ -186,7 +186,7 @@ TEST_F(ServiceClientTest, ASeriesWithOneUnknownFateStaysAmbiguous) {
 
 TEST_F(ServiceClientTest, AnUnreachableEndpointIsUnavailableAndNamesTheVariable) {
   const std::string url = "http://127.0.0.1:" + std::to_string(test::closed_port());
-  const Outcome answer = call(*client(url), Repeatable::no);
+  const Answer answer = call(*client(url), Repeatable::no);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error(),
             (Error{ErrorCode::unavailable,
@@ -198,7 +198,7 @@ TEST_F(ServiceClientTest, AnUnreachableEndpointIsUnavailableAndNamesTheVariable)
 
 TEST_F(ServiceClientTest, AnUnreachableAmazonAsksForTheRegion) {
   const std::string url = "http://127.0.0.1:" + std::to_string(test::closed_port());
-  const Outcome answer = call(*client(url, {}, false), Repeatable::no);
+  const Answer answer = call(*client(url, {}, false), Repeatable::no);
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("AWS_REGION"));
 }
@@ -225,7 +225,7 @@ TEST_F(ServiceClientTest, StopsRepeatingWhenTheQuotaIsUsedUpAndResumesAfterSucce
 TEST_F(ServiceClientTest, MissingCredentialsEndTheCallBeforeAnythingIsSent) {
   ScriptedServer server(answer_in_turn({http_answer(200, "")}));
   credentials_ = std::make_shared<FixedCredentials>(Error{ErrorCode::unauthorized, "none"});
-  const Outcome answer = call(*client(server.url()), Repeatable::no);
+  const Answer answer = call(*client(server.url()), Repeatable::no);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error(), (Error{ErrorCode::unauthorized, "none"}));
   EXPECT_EQ(server.connections(), 0);
@@ -235,7 +235,7 @@ TEST_F(ServiceClientTest, AnAnswerThatIsTooLargeIsNotAskedForAgain) {
   ScriptedServer server(answer_in_turn({http_answer(200, std::string(100, 'x'))}));
   HttpClientOptions options;
   options.max_response_bytes = 10;
-  const Outcome answer = call(*client(server.url(), options), Repeatable::yes);
+  const Answer answer = call(*client(server.url(), options), Repeatable::yes);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::exhausted);
   EXPECT_EQ(server.requests().size(), 1U);

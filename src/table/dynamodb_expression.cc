@@ -26,9 +26,9 @@ std::string_view symbol(Comparison comparison) {
   return "=";
 }
 
-class Renderer {
+class ExpressionRenderer {
  public:
-  explicit Renderer(Expression& expression) : expression_(expression) {}
+  explicit ExpressionRenderer(Expression& expression) : expression_(expression) {}
 
   // A term says whether it must be parenthesised inside another: DynamoDB refuses parentheses around
   // parentheses.
@@ -165,7 +165,7 @@ class Renderer {
 
 Expression render(const Condition& condition, const Changes& changes) {
   Expression expression;
-  Renderer renderer(expression);
+  ExpressionRenderer renderer(expression);
   expression.condition = renderer(condition).text;
   renderer.update(changes);
   return expression;

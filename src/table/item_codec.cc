@@ -5,7 +5,7 @@
 namespace facetheory {
 namespace {
 
-constexpr int kMaxDepth =
+constexpr int kMaxDecodedDepth =
     40;  // Above what validation lets in; keeps damaged input from exhausting the stack.
 
 struct Encoder {
@@ -108,7 +108,7 @@ std::optional<Value> Decoder::set(Read read) {
 }
 
 std::optional<Value> Decoder::value(int depth) {
-  if (depth > kMaxDepth) return std::nullopt;
+  if (depth > kMaxDecodedDepth) return std::nullopt;
   const auto as_string = [](std::string_view text) { return std::optional(std::string(text)); };
   const auto as_binary = [](std::string_view text) { return std::optional(Binary{std::string(text)}); };
   const auto as_number = [](std::string_view text) {

@@ -22,11 +22,6 @@ static_assert(std::endian::native == std::endian::little, "checksums are stored 
 constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kMaxPageBytes = std::size_t{1} << 20;  // Where DynamoDB ends a page, too.
 
-MDB_val to_val(std::string_view bytes) {
-  return {bytes.size(),
-          const_cast<char*>(bytes.data())};  // LMDB does not write through keys and values it is given.
-}
-
 std::string_view to_view(const MDB_val& val) {
   return {static_cast<const char*>(val.mv_data), val.mv_size};
 }

@@ -21,6 +21,11 @@ namespace facetheory {
 // What an LMDB or system error code means to a caller of the table in `directory`, who was doing `what`.
 Error lmdb_error(int code, std::string_view what, const std::string& directory);
 
+// A key or value for LMDB to read. It does not write through those it is given.
+inline MDB_val to_val(std::string_view bytes) {
+  return {bytes.size(), const_cast<char*>(bytes.data())};
+}
+
 struct LmdbTrees {
   MDB_dbi leases =
       0;  // LMDB's unnamed tree; it also holds the table's own records, whose keys are no keys of rows.

@@ -11,7 +11,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kMaxDepth = 31;  // Lists and maps around a scalar.
+constexpr std::size_t kMaxNesting = 31;  // Lists and maps around a scalar.
 constexpr std::size_t kMaxInOperands = 100;
 constexpr std::size_t kMaxAttributeNameBytes = 65535;
 constexpr std::size_t kMaxClientTokenBytes = 36;
@@ -57,14 +57,14 @@ class ValueCheck {
   Result<void> operator()(bool) const { return {}; }
   Result<void> operator()(Null) const { return {}; }
   Result<void> operator()(const List& list) const {
-    if (depth_ > kMaxDepth) return too_deep();
+    if (depth_ > kMaxNesting) return too_deep();
     for (const Value& value : list) {
       if (Result<void> good = ValueCheck(name_, depth_ + 1)(value); !good) return good;
     }
     return {};
   }
   Result<void> operator()(const Attributes& map) const {
-    if (depth_ > kMaxDepth) return too_deep();
+    if (depth_ > kMaxNesting) return too_deep();
     for (const Attribute& entry : map) {
       if (Result<void> good = validate_name(entry.name); !good) return good;
       if (Result<void> good = ValueCheck(name_, depth_ + 1)(entry.value); !good) return good;
@@ -83,7 +83,7 @@ class ValueCheck {
  private:
   Error refused(const std::string& reason) const { return invalid("attribute \"" + name_ + "\" " + reason); }
   Error too_deep() const {
-    return refused("is nested more than " + std::to_string(kMaxDepth) + " levels deep");
+    return refused("is nested more than " + std::to_string(kMaxNesting) + " levels deep");
   }
 
   const std::string& name_;

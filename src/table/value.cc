@@ -41,7 +41,7 @@ std::string joined(char open, const Range& range, char close, Render render) {
   return out + close;
 }
 
-struct Renderer {
+struct ValueRenderer {
   std::string operator()(const std::string& text) const { return quoted(text); }
   std::string operator()(const Number& number) const { return quoted(number.text()); }
   std::string operator()(const Binary& binary) const { return quoted("0x" + to_hex(binary.bytes)); }
@@ -122,7 +122,7 @@ bool operator==(const Attributes& a, const Attributes& b) {
 }
 
 std::string to_string(const Value& value) {
-  return "{\"" + std::string(name(value.type())) + "\":" + std::visit(Renderer{}, value.variant()) + "}";
+  return "{\"" + std::string(name(value.type())) + "\":" + std::visit(ValueRenderer{}, value.variant()) + "}";
 }
 
 std::string to_string(const Attributes& attributes) {

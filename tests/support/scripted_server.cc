@@ -28,20 +28,20 @@ namespace {
 
 constexpr int kPatienceMs = 10000;
 
-void require(bool holds, const char* what) {
+void require_system(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
 }
 
 // A listening (or merely bound) socket on a free port of 127.0.0.1.
 int bind_loopback(std::uint16_t& port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  require(fd >= 0, "socket");
+  require_system(fd >= 0, "socket");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  require(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind");
-  require(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0, "getsockname");
+  require_system(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind");
+  require_system(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0, "getsockname");
   port = ntohs(address.sin_port);
   return fd;
 }
@@ -203,7 +203,7 @@ ScriptedServer::ScriptedServer(Script script, std::optional<ServerIdentity> tls)
   state_->script = std::move(script);
   if (tls) state_->tls = make_context(*tls);
   state_->listener = bind_loopback(state_->port);
-  require(::listen(state_->listener, 128) == 0, "listen");
+  require_system(::listen(state_->listener, 128) == 0, "listen");
   state_->acceptor = std::thread([state = state_.get()] {
     while (true) {
       const int fd = ::accept4(state->listener, nullptr, nullptr, SOCK_CLOEXEC);

@@ -24,7 +24,7 @@ using Certificate = std::unique_ptr<X509, Releaser<X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, Releaser<EVP_PKEY_free>>;
 using Bio = std::unique_ptr<BIO, Releaser<BIO_free_all>>;
 
-void require(bool holds, const char* what) {
+void require_made(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(std::string("making a test certificate: ") + what);
 }
 
@@ -38,7 +38,7 @@ void add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str());
-  require(extension != nullptr && X509_add_ext(certificate, extension, -1) == 1, "extension");
+  require_made(extension != nullptr && X509_add_ext(certificate, extension, -1) == 1, "extension");
   X509_EXTENSION_free(extension);
 }
 
@@ -47,7 +47,7 @@ ServerIdentity make(const std::string& subject, const ServerIdentity* issuer, lo
   static std::atomic<long> serial = 1;
   const PrivateKey key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
-  require(key && certificate, "key");
+  require_made(key && certificate, "key");
   X509_set_version(certificate.get(), 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial++);
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), from);
@@ -60,25 +60,25 @@ ServerIdentity make(const std::string& subject, const ServerIdentity* issuer, lo
     X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
     add_extension(certificate.get(), certificate.get(), NID_basic_constraints, "critical,CA:TRUE");
     add_extension(certificate.get(), certificate.get(), NID_key_usage, "critical,keyCertSign");
-    require(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0, "signature");
+    require_made(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0, "signature");
   } else {
     const Bio issuer_bio(
         BIO_new_mem_buf(issuer->certificate_pem.data(), static_cast<int>(issuer->certificate_pem.size())));
     const Bio key_bio(BIO_new_mem_buf(issuer->key_pem.data(), static_cast<int>(issuer->key_pem.size())));
     const Certificate root(PEM_read_bio_X509(issuer_bio.get(), nullptr, nullptr, nullptr));
     const PrivateKey root_key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
-    require(root && root_key, "issuer");
+    require_made(root && root_key, "issuer");
     X509_set_issuer_name(certificate.get(), X509_get_subject_name(root.get()));
     const bool address = subject.find_first_not_of("0123456789.") == std::string::npos;
     add_extension(certificate.get(), root.get(), NID_subject_alt_name, (address ? "IP:" : "DNS:") + subject);
-    require(X509_sign(certificate.get(), root_key.get(), EVP_sha256()) > 0, "signature");
+    require_made(X509_sign(certificate.get(), root_key.get(), EVP_sha256()) > 0, "signature");
   }
 
   const Bio certificate_out(BIO_new(BIO_s_mem()));
   const Bio key_out(BIO_new(BIO_s_mem()));
-  require(PEM_write_bio_X509(certificate_out.get(), certificate.get()) == 1, "PEM");
-  require(PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
-          "PEM");
+  require_made(PEM_write_bio_X509(certificate_out.get(), certificate.get()) == 1, "PEM");
+  require_made(PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
+               "PEM");
   return {text_of(certificate_out.get()), text_of(key_out.get())};
 }
 
