@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -21,6 +20,7 @@
 #include "facetheory/aws/shared_config.h"
 #include "facetheory/aws/sigv4.h"
 #include "facetheory/base/log.h"
+#include "facetheory/base/run_on.h"
 #include "facetheory/http/client.h"
 
 namespace facetheory {
@@ -165,10 +165,8 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
 
   static Task<Outcome> ask(std::shared_ptr<Chain> self) {
     if (std::optional<Credentials> ready = self->ready()) co_return *std::move(ready);
-    Task<std::optional<Outcome>> renewal = renew(self);
-    std::optional<Outcome> outcome =
-        co_await asio::co_spawn(self->strand_, std::move(renewal), asio::use_awaitable);
-    co_return *std::move(outcome);
+    Task<Outcome> renewal = renew(self);
+    co_return co_await run_on(self->strand_, std::move(renewal));
   }
 
   // Credentials to go on with, unless it falls to this caller to renew them.
@@ -186,7 +184,7 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
     return current_ && (!current_->expires_at || platform_.clock->now() < *current_->expires_at);
   }
 
-  static Task<std::optional<Outcome>> renew(std::shared_ptr<Chain> self) {
+  static Task<Outcome> renew(std::shared_ptr<Chain> self) {
     while (true) {
       if (std::optional<Credentials> ready = self->ready()) co_return Outcome(*std::move(ready));
       const std::shared_ptr<Round> running = self->round_;

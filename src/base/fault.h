@@ -21,8 +21,8 @@ enum class Fault {
   throttle,      // `unavailable`: the service is busy; nothing was done.
   fail,          // `unavailable`: the service is broken; nothing was done.
   conflict,      // `unavailable`: somebody else's write was in the way; nothing was done.
-  lose_request,  // `ambiguous`, and nothing was done.
-  lose_answer,   // `ambiguous`, though it was done.
+  lose_request,  // `ambiguous`, and nothing was done. Of a read: `unavailable`.
+  lose_answer,   // `ambiguous`, though it was done. Of a read: `unavailable`.
 };
 
 std::string_view name(Fault fault);

@@ -51,4 +51,14 @@ bool is_utf8(std::string_view bytes) {
   return true;
 }
 
+std::string to_valid_utf8(std::string_view bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size();) {
+    const std::size_t length = sequence_length(bytes, i);
+    text += length > 0 ? bytes.substr(i, length) : "\xef\xbf\xbd";
+    i += length > 0 ? length : 1;
+  }
+  return text;
+}
+
 }  // namespace facetheory

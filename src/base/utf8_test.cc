@@ -59,5 +59,14 @@ TEST(Utf8, RefusesSequencesThatEndEarly) {
   }
 }
 
+TEST(Utf8, IsRepairedByteByByte) {
+  EXPECT_EQ(to_valid_utf8("caf\xc3\xa9 \xf0\x9f\x98\x80"), "caf\xc3\xa9 \xf0\x9f\x98\x80");
+  EXPECT_EQ(to_valid_utf8("a\xff"
+                          "b\xe2\x82"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(to_valid_utf8(""), "");
+}
+
 }  // namespace
 }  // namespace facetheory

@@ -66,7 +66,7 @@ TEST_F(FaultyBodiesTest, GivesReadsAndListsTheirFaultsToo) {
   script_->queue("read", Fault::throttle);
   script_->queue("list", Fault::lose_answer);
   EXPECT_EQ(run(bodies_.read("k")).error().code, ErrorCode::unavailable);
-  EXPECT_EQ(run(bodies_.list({}, 10)).error().code, ErrorCode::ambiguous);
+  EXPECT_EQ(run(bodies_.list({}, 10)).error().code, ErrorCode::unavailable);
   EXPECT_TRUE(run(bodies_.read("k")));
 }
 

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
@@ -275,11 +276,19 @@ namespace {
 template <typename Work>
 Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
   using Outcome = std::invoke_result_t<Work>;
-  const asio::any_io_executor executor = pool.get_executor();
-  // Optional, because co_spawn wants a value it can make out of nothing.
-  auto blocking = [work = std::move(work)]() -> Task<std::optional<Outcome>> { co_return work(); };
-  auto outcome = asio::co_spawn(executor, std::move(blocking), asio::use_awaitable);
-  co_return *(co_await std::move(outcome));
+  auto submit = [&pool, &work](auto handler) {
+    auto caller = asio::make_work_guard(handler);
+    asio::post(pool,
+               [work = std::move(work), caller = std::move(caller), handler = std::move(handler)]() mutable {
+                 auto resume = [outcome = work(), handler = std::move(handler)]() mutable {
+                   std::move(handler)(std::move(outcome));
+                 };
+                 asio::post(caller.get_executor(), std::move(resume));
+               });
+  };
+  // Nothing interrupts it: what has begun on a disk is carried through.
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Outcome)>(submit,
+                                                                                        asio::use_awaitable);
 }
 
 }  // namespace

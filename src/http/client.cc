@@ -11,7 +11,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -34,6 +33,7 @@
 #include <sys/socket.h>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/run_on.h"
 
 namespace facetheory {
 namespace {
@@ -224,11 +224,8 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
     if (pool->broken_trust_) co_return *pool->broken_trust_;
     Result<std::string> head = render_head(request, pool->origin_);
     if (!head) co_return std::move(head).error();
-    Task<std::optional<Outcome>> call = exchange(pool, std::move(request), *std::move(head), deadline);
-    // Asio forwards a cancellation of this coroutine to the one on the strand.
-    std::optional<Outcome> outcome =
-        co_await asio::co_spawn(pool->strand_, std::move(call), asio::use_awaitable);
-    co_return *std::move(outcome);
+    Task<Outcome> call = exchange(pool, std::move(request), *std::move(head), deadline);
+    co_return co_await run_on(pool->strand_, std::move(call));
   }
 
   // The owner is gone: what is idle is closed now, what is in use when its call ends.
@@ -269,8 +266,8 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
     std::vector<tcp::endpoint> endpoints;
   };
 
-  static Task<std::optional<Outcome>> exchange(std::shared_ptr<Pool> pool, HttpRequest request,
-                                               std::string head, Moment deadline) {
+  static Task<Outcome> exchange(std::shared_ptr<Pool> pool, HttpRequest request, std::string head,
+                                Moment deadline) {
     // Declared before the connection: a connection is kept or closed before the next call gets the slot.
     Slot slot(pool, deadline);
     if (!slot.granted) {

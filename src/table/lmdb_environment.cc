@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,10 +50,6 @@ struct Registry {
 Registry& registry() {
   static Registry instance;
   return instance;
-}
-
-MDB_val to_val(std::string_view bytes) {
-  return {bytes.size(), const_cast<char*>(bytes.data())};
 }
 
 struct TxnDeleter {
@@ -144,6 +141,8 @@ Result<void> LmdbEnvironment::start() {
   if (code == 0) code = mdb_env_set_maxdbs(env, 1);
   if (code == 0) code = mdb_env_open(env, directory_.c_str(), MDB_NOTLS, kFileMode);
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
+  mdb_filehandle_t file{};  // LMDB lets children inherit this one.
+  if (mdb_env_get_fd(env, &file) == 0) ::fcntl(file, F_SETFD, FD_CLOEXEC);
   if (Result<void> good = check_length(); !good) return good;
   mdb_reader_check(env, nullptr);
   if (Result<void> good = check_format(); !good) return good;

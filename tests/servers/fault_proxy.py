@@ -268,7 +268,7 @@ class Proxy:
         dropped = {"authorization", "x-amz-security-token", "x-amz-content-sha256", "x-amz-date", "if-none-match"}
         fields = {}
         for field, value in request.headers:
-            if field.lower() in HOP_BY_HOP or (self.service == "s3" and field.lower() in dropped):
+            if field.lower() in HOP_BY_HOP | {"host"} or (self.service == "s3" and field.lower() in dropped):
                 continue
             fields[field] = value
         fields["Host"] = f"{self.upstream[0]}:{self.upstream[1]}"

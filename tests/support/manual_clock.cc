@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/experimental/concurrent_channel.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -85,7 +86,11 @@ Task<void> ManualClock::sleep_for(Duration duration) {
       state->changed.notify_all();
     }
   }
-  if (!sleeper) co_return;
+  if (!sleeper) {
+    // Others get their turn, as if time had passed.
+    co_await boost::asio::post(executor, boost::asio::use_awaitable);
+    co_return;
+  }
 
   error_code cancelled;
   co_await sleeper->wake.async_receive(boost::asio::redirect_error(boost::asio::use_awaitable, cancelled));

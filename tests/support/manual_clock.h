@@ -25,7 +25,7 @@ class ManualClock final : public Clock {
   // The time of day alone jumps.
   void set_now(WallTime now);
 
-  // From now on a sleep advances the clock by itself and returns at once.
+  // From now on a sleep advances the clock by itself and returns as soon as others have had their turn.
   void advance_on_sleep();
 
   // Coroutines asleep at this moment, and every sleep ever asked for, in order.
