@@ -73,6 +73,10 @@ class BodyStore {
   // Removes the body; one that is not there is no error.
   Task<Result<void>> remove(std::string key);
 
+  // What rows carry as s3_key of that body, so that readers in every language find it: with S3 the complete key
+  // of the object. `read` takes it, and the key itself.
+  virtual std::string reference(std::string_view key) const { return std::string(key); }
+
   // Up to `limit` (1 to 1000) entries, in an order of the store's own, each body that existed throughout
   // exactly once.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);

@@ -17,6 +17,8 @@ class FaultyBodies final : public BodyStore {
   FaultyBodies(std::shared_ptr<BodyStore> inner, std::shared_ptr<FaultScript> script,
                Clock& clock = system_clock());
 
+  std::string reference(std::string_view key) const override { return inner_->reference(key); }
+
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;

@@ -269,6 +269,10 @@ S3Bodies::S3Bodies(const boost::asio::any_io_executor& executor, S3Location loca
 
 S3Bodies::~S3Bodies() = default;
 
+std::string S3Bodies::reference(std::string_view key) const {
+  return state_->complete(std::string(key));
+}
+
 Task<Result<void>> S3Bodies::do_write(std::string key, Body body) {
   const auto state = state_;
   key = state->complete(std::move(key));

@@ -39,6 +39,8 @@ class S3Bodies final : public BodyStore {
            RetryPolicy retry = {});
   ~S3Bodies() override;
 
+  std::string reference(std::string_view key) const override;
+
  private:
   struct State;
 

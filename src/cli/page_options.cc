@@ -1,0 +1,126 @@
+#include "facetheory/cli/page_options.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/isr/page.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::int64_t kMaxHistory = 80;
+
+Error refused(std::string message) {
+  return Error{ErrorCode::invalid, std::move(message)};
+}
+
+}  // namespace
+
+void PageOptions::declare(Arguments& arguments) {
+  arguments.seconds("--revalidate", revalidate_, std::chrono::seconds(1),
+                    "How long the page is fresh, from the start of its render.",
+                    Arguments::Times::exactly_once);
+  arguments.text("--etag", "ETAG", etag_, "Its ETag, with the quotes. Default: one made of the bytes.");
+  arguments.text("--content-type", "TYPE", content_type_, "Default: text/html; charset=utf-8.");
+  arguments.number("--status", status_, 100, 999, "The HTTP status to serve it with. Default: 200.");
+  arguments.option(
+      "--header", "'NAME: VALUE'", [this](const std::string& value) { return take_header(value); },
+      "A header field to serve with it.", Arguments::Times::any);
+  arguments.seconds("--ttl", ttl_, std::chrono::seconds(1),
+                    "When the table may forget the page; longer than --revalidate. Default: never.");
+  arguments.number("--history", history_, 0, kMaxHistory,
+                   "How many versions to keep, for `rollback`. Default: 0.");
+  arguments.option(
+      "--tag", "TAG", [this](const std::string& value) { return take_tag(value); },
+      "A tag, to be invalidated by.", Arguments::Times::any);
+  arguments.option(
+      "--guard", "version=N|monotonic", [this](const std::string& value) { return take_guard(value); },
+      "One more condition besides the lease: META's version is N (0: it has none), or its generated_at is "
+      "older.",
+      Arguments::Times::any);
+}
+
+Result<void> PageOptions::take_header(const std::string& value) {
+  const std::size_t colon = value.find(':');
+  std::string name = lower_case(std::string_view(value).substr(0, colon));
+  constexpr std::string_view kTokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
+  if (colon == std::string::npos || name.empty() ||
+      name.find_first_not_of(kTokenCharacters) != std::string::npos) {
+    return refused("'" + value + "' is not of the form 'name: value'");
+  }
+  if (name == "content-type") return refused("use --content-type for that one");
+  std::string content = value.substr(colon + 1);
+  content.erase(0, std::min(content.find_first_not_of(" \t"), content.size()));
+  content.erase(content.find_last_not_of(" \t") + 1);
+  if (content.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
+    return refused("the value of '" + name + "' contains a line end");
+  }
+  headers_.emplace_back(std::move(name), std::move(content));
+  return {};
+}
+
+Result<void> PageOptions::take_guard(const std::string& value) {
+  if (value == "monotonic") {
+    guards_.monotonic = true;
+    return {};
+  }
+  constexpr std::string_view kVersion = "version=";
+  if (!value.starts_with(kVersion)) {
+    return refused("'" + value +
+                   "' is no guard; there are version=N and monotonic (token and expiry are always checked)");
+  }
+  const Result<std::int64_t> version = parse_number(std::string_view(value).substr(kVersion.size()), 0,
+                                                    std::numeric_limits<std::int64_t>::max());
+  if (!version) return version.error();
+  if (guards_.if_version && *guards_.if_version != *version)
+    return refused("two different versions are asked for");
+  guards_.if_version = *version;
+  return {};
+}
+
+Result<void> PageOptions::take_tag(const std::string& value) {
+  Result<void> checked = check_tag(value);
+  if (!checked) return checked;
+  if (std::find(tags_.begin(), tags_.end(), value) == tags_.end()) tags_.push_back(value);
+  if (tags_.size() > kMaxTags) return refused("a page has at most " + std::to_string(kMaxTags) + " tags");
+  return {};
+}
+
+Result<void> PageOptions::check() const {
+  if (ttl_ && *ttl_ <= revalidate_) {
+    return refused(
+        "--ttl ends within the window of --revalidate, and would let the table forget a fresh page; give "
+        "more "
+        "than " +
+        std::to_string(revalidate_.count()) + "s");
+  }
+  return {};
+}
+
+Rendered PageOptions::rendered(std::string bytes) const {
+  BodyMetadata metadata{.status = static_cast<int>(status_.value_or(200)),
+                        .content_type = content_type_.value_or("text/html; charset=utf-8"),
+                        .headers = headers_,
+                        .sha256 = {}};
+  return Rendered{.body = Body{.bytes = std::move(bytes), .metadata = std::move(metadata)},
+                  .revalidate = revalidate_,
+                  .etag = etag_,
+                  .tags = tags_};
+}
+
+PublishOptions PageOptions::publish_options() const {
+  PublishOptions options = guards_;
+  options.history = static_cast<int>(history_.value_or(0));
+  options.ttl = ttl_;
+  return options;
+}
+
+Error body_too_large(const std::string& what) {
+  return Error{ErrorCode::invalid, what + " is larger than " + std::to_string(kMaxBodyBytes >> 20) +
+                                       " MiB, the most that a body may have"};
+}
+
+}  // namespace facetheory

@@ -1,0 +1,198 @@
+// facetheory regenerate
+#include <chrono>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "facetheory/cli/answers.h"
+#include "facetheory/cli/command.h"
+#include "facetheory/cli/duration.h"
+#include "facetheory/cli/page_options.h"
+#include "facetheory/cli/subprocess.h"
+#include "facetheory/isr/requests.h"
+
+namespace facetheory {
+namespace {
+
+class Regenerate final : public Command {
+ public:
+  std::string name() const override { return "regenerate"; }
+
+  CommandHelp help() const override {
+    return {.summary = "Renders a page with a command of yours, if it needs to be.",
+            .about =
+                "What flock(1) is to files, this is to pages. If the page is not fresh: claims the request "
+                "of --id, takes the "
+                "lease, runs COMMAND (no shell) while keeping the lease alive, and publishes what it prints, "
+                "in the "
+                "order that loses nothing. A command that fails publishes nothing and makes everybody wait a "
+                "little; "
+                "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. COMMAND finds "
+                "FACETHEORY_PK, FACETHEORY_CACHE_KEY, FACETHEORY_TENANT, FACETHEORY_LEASE_TOKEN, "
+                "FACETHEORY_TABLE, "
+                "FACETHEORY_BODIES and, if there was a page, its FACETHEORY_GENERATED_AT in its environment.",
+            .examples = {"facetheory regenerate /news/42 --revalidate 60s -- ./render-news 42",
+                         "facetheory regenerate /news --revalidate 5m --history 5 --tag news --wait 30s -- "
+                         "curl -sf http://origin/news"},
+            .outcomes = {
+                {"fresh", 0, "Nothing was to be done."},
+                {"regenerated", 0, "COMMAND ran and its output is the page; with META's fields."},
+                {"replayed", 0, "The request of --id was done before; result_s3_key is what came of it."},
+                {"failed", 1, "COMMAND failed; nothing was published. Nobody tries again before retry_at."},
+                {"held", 3,
+                 "Somebody else renders the page (or renders failed and everybody waits); see --wait."},
+                {"in_progress", 3, "Somebody else works on the request of --id."},
+                {"mismatch", 3, "The id was used with other inputs."},
+                {"failed", 3, "The request of --id has failed for good."},
+                {"lost", 3, "The lease was lost while COMMAND ran; nothing was published."},
+                {"superseded, version, pinned, request", 3, "Refused, as by `facetheory publish`."},
+                {"interrupted", 130,
+                 "By SIGINT (143: SIGTERM, 129: SIGHUP); lease and request were given back."}}};
+  }
+
+  void declare(Arguments& arguments) override {
+    arguments.page(page_);
+    options_.declare(arguments);
+    arguments.text("--id", "ID", id_, "An idempotency key: the work of one request is done once.");
+    arguments.pairs("--input", inputs_, "An input that must be the same whenever the request is repeated.");
+    arguments.seconds("--for", length_, kShortestLease,
+                      "How long the lease lasts; it is refreshed while COMMAND runs. Default: 30s.",
+                      Arguments::Times::at_most_once, IsrSettings{}.longest_lease);
+    arguments.text("--owner", "NAME", owner_,
+                   "Who you are, for people to read. Default: host name and process.");
+    const auto take_wait = [this](const std::string& value) -> Result<void> {
+      const Result<std::chrono::milliseconds> parsed = parse_duration(value);
+      if (!parsed) return parsed.error();
+      wait_ = *parsed;
+      return {};
+    };
+    arguments.option_with_implied(
+        "--wait", "DURATION", "60s", take_wait,
+        "Waits that long (60s if it is not said) for somebody else's render or request.");
+    arguments.flag("--force", force_, "Renders even if the page is fresh.");
+    arguments.rest("COMMAND", command_, "The program to run and its arguments.");
+  }
+
+  Answer run(Session& session) override {
+    const Page page = session.page(page_);
+    const Result<void> checked = options_.check();
+    if (!checked) return usage(checked.error().message);
+    if (!inputs_.empty() && !id_)
+      return usage("--input tells apart what an --id was used for; give --id too");
+    RegenerateOptions options{.lease = length_,
+                              .owner = owner_.value_or(default_owner()),
+                              .publish = options_.publish_options(),
+                              .inputs = inputs_,
+                              .wait = wait_,
+                              .even_if_fresh = force_};
+    if (id_) {
+      const Result<std::string> id = key_of_request_id(*id_);
+      if (!id) return usage("--id: " + id.error().message);
+      options.request_id = *id;
+    }
+    const Interruption interruption;
+    const auto renderer = [&](const RenderContext& context) { return render(session, context); };
+    const Result<RegenerateOutcome> outcome =
+        session.isr().regenerate(page, renderer, std::move(options), interruption.token());
+    const bool did_it = outcome && (std::holds_alternative<Regenerated>(*outcome) ||
+                                    std::holds_alternative<AlreadyFresh>(*outcome) ||
+                                    std::holds_alternative<Replayed>(*outcome));
+    if (interruption.signal() != 0 && !did_it) {
+      return Answer{.exit = 128 + interruption.signal(),
+                    .outcome = "interrupted",
+                    .fields = fields_of(page),
+                    .message = "interrupted; nothing was published, and the lease of " + to_string(page) +
+                               " is free again"};
+    }
+    if (!outcome) return failed(outcome.error());
+    const std::int64_t now = session.now();
+    return std::visit([&](const auto& what) { return answer(page, what, now); }, *outcome);
+  }
+
+ private:
+  Result<Rendered> render(const Session& session, const RenderContext& context) const {
+    const auto unless_empty = [](const std::string& text) {
+      return text.empty() ? std::nullopt : std::optional(text);
+    };
+    const auto generated_at = [&]() -> std::optional<std::string> {
+      if (!context.previous) return std::nullopt;
+      return std::to_string(context.previous->newest_generation());
+    };
+    Subprocess subprocess{.words = command_,
+                          .variables = {{"FACETHEORY_TABLE", session.table_uri()},
+                                        {"FACETHEORY_BODIES", session.bodies_uri()},
+                                        {"FACETHEORY_PK", context.page.pk},
+                                        {"FACETHEORY_CACHE_KEY", unless_empty(context.page.cache_key)},
+                                        {"FACETHEORY_TENANT", unless_empty(context.page.tenant)},
+                                        {"FACETHEORY_LEASE_TOKEN", context.lease.token},
+                                        {"FACETHEORY_GENERATED_AT", generated_at()}},
+                          .most_output = kMaxBodyBytes};
+    Result<std::string> bytes = facetheory::run(subprocess, context.lost);
+    if (!bytes) return bytes.error();
+    return options_.rendered(*std::move(bytes));
+  }
+
+  static Answer answer(const Page& page, const AlreadyFresh& fresh, std::int64_t) {
+    return done("fresh", fields_of(page, fresh.meta));
+  }
+  static Answer answer(const Page& page, const Regenerated& regenerated, std::int64_t) {
+    Answer answer = done("regenerated", fields_of(page, regenerated.published.meta));
+    add(answer.fields, Field{"body_reused", regenerated.published.body_reused});
+    return answer;
+  }
+  static Answer answer(const Page& page, const Replayed& replayed, std::int64_t) {
+    Answer answer = done("replayed", fields_of(page));
+    add(answer.fields, Field{"result_s3_key", replayed.result_s3_key});
+    return answer;
+  }
+  static Answer answer(const Page& page, const RenderFailed& render, std::int64_t now) {
+    Answer answer = failed(render.error);
+    append(answer.fields, fields_of(page));
+    answer.message += "; nothing was published";
+    if (render.retry_at > 0) {
+      add(answer.fields, Field{"retry_at", render.retry_at});
+      answer.message += ", and everybody waits until " + when(render.retry_at, now) + " before trying again";
+    }
+    return answer;
+  }
+  static Answer answer(const Page& page, const LeaseLost& lost, std::int64_t now) {
+    Answer answer = answer_of(page, lost, now);
+    answer.message =
+        "the lease of " + to_string(page) +
+        " was lost while the command ran (taken over, or the page was invalidated); nothing was published";
+    return answer;
+  }
+  static Answer answer(const Page& page, const LeaseHeld& held, std::int64_t now) {
+    return answer_of(page, held, now);
+  }
+  static Answer answer(const Page& page, const RequestInProgress& request, std::int64_t now) {
+    return answer_of(page, request, now);
+  }
+  static Answer answer(const Page& page, const RequestMismatch& mismatch, std::int64_t) {
+    return answer_of(page, mismatch);
+  }
+  static Answer answer(const Page& page, const RequestFailed& request, std::int64_t) {
+    return answer_of(page, request);
+  }
+  static Answer answer(const Page& page, const PublishRefused& refused, std::int64_t) {
+    return answer_of(page, refused);
+  }
+
+  PageName page_;
+  PageOptions options_;
+  std::optional<std::string> id_;
+  std::map<std::string, std::string> inputs_;
+  std::chrono::seconds length_{30};
+  std::optional<std::string> owner_;
+  Duration wait_{0};
+  bool force_ = false;
+  std::vector<std::string> command_;
+};
+
+}  // namespace
+
+void add_regenerate_command(Commands& commands) {
+  commands.push_back(std::make_unique<Regenerate>());
+}
+
+}  // namespace facetheory

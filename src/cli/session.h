@@ -1,0 +1,59 @@
+// What the options that all commands share say: which table, which bodies, whose page.
+//
+// The table is opened when a command first asks for it; those that need none open none. What makes a command
+// impossible before it has begun (a name that is none, a table that cannot be opened) is thrown as a Refusal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "facetheory/base/environment.h"
+#include "facetheory/cli/output.h"
+#include "facetheory/isr/blocking.h"
+#include "facetheory/isr/page.h"
+
+namespace facetheory {
+
+struct GlobalOptions {
+  std::optional<std::string> table = {};
+  std::optional<std::string> bodies = {};
+  std::optional<std::string> tenant = {};
+  bool json = false;
+};
+
+// How a command line names a page: by its cache key, or by its partition key.
+struct PageName {
+  std::optional<std::string> key = {};
+  std::optional<std::string> pk = {};
+};
+
+// Thrown; main() says the answer.
+struct Refusal {
+  Answer answer;
+};
+
+class Session {
+ public:
+  explicit Session(GlobalOptions options) : options_(std::move(options)) {}
+
+  const GlobalOptions& options() const { return options_; }
+  std::string tenant() const { return options_.tenant.value_or(""); }
+  std::string table_uri() const;
+  std::string bodies_uri() const;
+
+  Page page(const PageName& name) const;
+  BlockingIsr& isr();
+  std::int64_t now() const;
+
+ private:
+  const GlobalOptions options_;
+  const Environment environment_ = Environment::of_process();
+  std::unique_ptr<BlockingIsr> isr_;
+};
+
+// For people to find a worker by: "<host>:<process id>".
+std::string default_owner();
+
+}  // namespace facetheory

@@ -1,0 +1,62 @@
+// facetheory table create | describe
+#include "facetheory/cli/answers.h"
+#include "facetheory/cli/command.h"
+
+namespace facetheory {
+namespace {
+
+Answer described(Session& session, std::string outcome) {
+  const Result<TableDescription> description = session.isr().describe_table();
+  if (!description) return failed(description.error());
+  return done(std::move(outcome), {Field{"uri", description->uri}, Field{"status", description->status},
+                                   Field{"items", static_cast<std::int64_t>(description->items)},
+                                   Field{"expires_rows", description->expires_rows}});
+}
+
+class Create final : public Command {
+ public:
+  std::string name() const override { return "table create"; }
+  CommandHelp help() const override {
+    return {.summary = "Makes the table if it is not there.",
+            .about =
+                "Makes the table (pk and sk, both text; rows expire by `ttl`) and waits until it can be "
+                "used. One that "
+                "is there already stays as it is; one of another shape is refused. Tables on LMDB need no "
+                "creating.",
+            .examples = {"facetheory table create --table dynamodb:pages"},
+            .outcomes = {{"done", 0, "The table is there."}}};
+  }
+  void declare(Arguments&) override {}
+  Answer run(Session& session) override {
+    const Result<void> created = session.isr().create_table();
+    if (!created) return failed(created.error());
+    return described(session, "done");
+  }
+};
+
+class Describe final : public Command {
+ public:
+  std::string name() const override { return "table describe"; }
+  CommandHelp help() const override {
+    return {.summary = "Shows which table is used, and its state.",
+            .about =
+                "Shows the URI that opens the table, its status, how many rows it holds (DynamoDB counts "
+                "them every six "
+                "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
+                "`facetheory "
+                "gc` does.",
+            .examples = {"facetheory table describe --json"},
+            .outcomes = {{"done", 0, "With uri, status, items, expires_rows."}}};
+  }
+  void declare(Arguments&) override {}
+  Answer run(Session& session) override { return described(session, "done"); }
+};
+
+}  // namespace
+
+void add_table_commands(Commands& commands) {
+  commands.push_back(std::make_unique<Create>());
+  commands.push_back(std::make_unique<Describe>());
+}
+
+}  // namespace facetheory

@@ -1,0 +1,217 @@
+#include "facetheory/isr/blocking.h"
+
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/concurrent_channel.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/table/open_table.h"
+
+namespace facetheory {
+
+struct BlockingIsr::State {
+  State() : guard(context.get_executor()), thread([this] { context.run(); }) {}
+  ~State() {
+    guard.reset();
+    // Stores may have work of their own on the loop; nobody waits for it any more.
+    isr.reset();
+    bodies.reset();
+    table.reset();
+    context.stop();
+    thread.join();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  template <typename T>
+  T wait(Task<T> task) {
+    std::optional<T> result;
+    const auto store = [](Task<T> awaited, std::optional<T>& into) -> Task<void> {
+      into.emplace(co_await std::move(awaited));
+    };
+    start(store(std::move(task), result)).get();
+    return *std::move(result);
+  }
+
+  // All types share this one instantiation of co_spawn.
+  std::future<void> start(Task<void> task) {
+    return boost::asio::co_spawn(context, std::move(task), boost::asio::use_future);
+  }
+
+  boost::asio::io_context context;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
+  std::thread thread;
+
+  // Constant after open().
+  Platform platform;
+  std::unique_ptr<Table> table;
+  std::unique_ptr<BodyStore> bodies;
+  std::optional<Isr> isr;
+};
+
+BlockingIsr::BlockingIsr(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BlockingIsr::~BlockingIsr() = default;
+
+Result<std::unique_ptr<BlockingIsr>> BlockingIsr::open(std::string table_uri, std::string bodies_uri,
+                                                       IsrSettings settings, Platform platform) {
+  auto state = std::make_unique<State>();
+  state->platform = std::move(platform);
+  auto table = open_table(std::move(table_uri), state->context.get_executor(), state->platform);
+  if (!table) return std::move(table).error();
+  state->table = *std::move(table);
+  auto bodies = open_bodies(std::move(bodies_uri), state->context.get_executor(), state->platform);
+  if (!bodies) return std::move(bodies).error();
+  state->bodies = *std::move(bodies);
+  state->isr.emplace(
+      Isr{*state->table, *state->bodies, *state->platform.clock, *state->platform.random, settings});
+  return std::unique_ptr<BlockingIsr>(new BlockingIsr(std::move(state)));
+}
+
+Result<void> BlockingIsr::create_table() {
+  return state_->wait(state_->table->create());
+}
+Result<TableDescription> BlockingIsr::describe_table() {
+  return state_->wait(state_->table->describe());
+}
+
+Result<AcquireOutcome> BlockingIsr::acquire(Page page, std::chrono::seconds length, std::string owner) {
+  return state_->wait(facetheory::acquire(*state_->isr, std::move(page), length, std::move(owner)));
+}
+Result<RefreshOutcome> BlockingIsr::refresh(Lease lease) {
+  return state_->wait(facetheory::refresh(*state_->isr, std::move(lease)));
+}
+Result<ReleaseOutcome> BlockingIsr::release(Lease lease) {
+  return state_->wait(facetheory::release(*state_->isr, std::move(lease)));
+}
+Result<BackOffOutcome> BlockingIsr::back_off(Lease lease, std::string error) {
+  return state_->wait(facetheory::back_off(*state_->isr, std::move(lease), std::move(error)));
+}
+Result<std::optional<LockRow>> BlockingIsr::get_lock(Page page) {
+  return state_->wait(facetheory::get_lock(*state_->isr, std::move(page)));
+}
+
+Result<PublishOutcome> BlockingIsr::publish(Lease lease, Rendered rendered, PublishOptions options) {
+  return state_->wait(
+      facetheory::publish(*state_->isr, std::move(lease), std::move(rendered), std::move(options)));
+}
+
+Result<std::optional<MetaRow>> BlockingIsr::get_meta(Page page, Consistency consistency) {
+  return state_->wait(facetheory::get_meta(*state_->isr, std::move(page), consistency));
+}
+Result<PageView> BlockingIsr::view(Page page, Consistency consistency) {
+  return state_->wait(facetheory::view(*state_->isr, std::move(page), consistency));
+}
+Result<std::optional<Body>> BlockingIsr::read_body(const PageView& view) {
+  return state_->wait(facetheory::read_body(*state_->isr, view));
+}
+Result<void> BlockingIsr::for_each_page(std::function<bool(PageView)> each,
+                                        std::function<void(const Item&, const Error&)> bad) {
+  return state_->wait(facetheory::for_each_page(*state_->isr, std::move(each), std::move(bad)));
+}
+
+Result<std::vector<VersionRow>> BlockingIsr::versions(Page page) {
+  return state_->wait(facetheory::versions(*state_->isr, std::move(page)));
+}
+Result<PinOutcome> BlockingIsr::rollback(Page page, std::string version_sk) {
+  return state_->wait(facetheory::rollback(*state_->isr, std::move(page), std::move(version_sk)));
+}
+Result<PinOutcome> BlockingIsr::pin(Page page) {
+  return state_->wait(facetheory::pin(*state_->isr, std::move(page)));
+}
+Result<UnpinOutcome> BlockingIsr::unpin(Page page) {
+  return state_->wait(facetheory::unpin(*state_->isr, std::move(page)));
+}
+
+Result<ClaimOutcome> BlockingIsr::claim(Page page, std::string id, std::string hash,
+                                        std::chrono::seconds in_progress) {
+  return state_->wait(
+      facetheory::claim(*state_->isr, std::move(page), std::move(id), std::move(hash), in_progress));
+}
+Result<RequestOutcome> BlockingIsr::extend(RequestClaim claim, std::chrono::seconds in_progress) {
+  return state_->wait(facetheory::extend(*state_->isr, std::move(claim), in_progress));
+}
+Result<RequestOutcome> BlockingIsr::complete(RequestClaim claim, std::string result_s3_key) {
+  return state_->wait(facetheory::complete(*state_->isr, std::move(claim), std::move(result_s3_key)));
+}
+Result<RequestOutcome> BlockingIsr::fail(RequestClaim claim, std::string error, bool retryable) {
+  return state_->wait(facetheory::fail(*state_->isr, std::move(claim), std::move(error), retryable));
+}
+Result<std::optional<RequestRow>> BlockingIsr::get_request(Page page, std::string id) {
+  return state_->wait(facetheory::get_request(*state_->isr, std::move(page), std::move(id)));
+}
+Result<std::optional<RequestRow>> BlockingIsr::wait_for_request(Page page, std::string id, Duration limit) {
+  return state_->wait(facetheory::wait_for_request(*state_->isr, std::move(page), std::move(id), limit));
+}
+
+Result<InvalidateOutcome> BlockingIsr::invalidate(Page page) {
+  return state_->wait(facetheory::invalidate(*state_->isr, std::move(page)));
+}
+Result<Invalidated> BlockingIsr::purge(Page page) {
+  return state_->wait(facetheory::purge(*state_->isr, std::move(page)));
+}
+Result<TagRow> BlockingIsr::mark_tag(std::string tenant, std::string tag, MarkKind kind) {
+  return state_->wait(facetheory::mark_tag(*state_->isr, std::move(tenant), std::move(tag), kind));
+}
+
+namespace {
+
+using RenderEnded = boost::asio::experimental::concurrent_channel<boost::asio::any_io_executor,
+                                                                  void(boost::system::error_code)>;
+
+// A blocking renderer at work on a thread of its own.
+struct RenderingThread {
+  RenderingThread(const boost::asio::any_io_executor& executor, const BlockingIsr::BlockingRenderer& renderer,
+                  RenderContext context)
+      : ended(executor, 1), thread([this, &renderer, context = std::move(context)] {
+          try {
+            rendered.emplace(renderer(context));
+          } catch (const std::exception& error) {
+            rendered.emplace(Error{ErrorCode::internal, error.what()});
+          }
+          ended.try_send(boost::system::error_code());
+        }) {}
+  ~RenderingThread() { thread.join(); }
+
+  std::optional<Result<Rendered>> rendered;
+  RenderEnded ended;
+  std::thread thread;
+};
+
+}  // namespace
+
+Result<RegenerateOutcome> BlockingIsr::regenerate(Page page, BlockingRenderer renderer,
+                                                  RegenerateOptions options, std::stop_token interrupted) {
+  options.interrupted = interrupted;
+  std::unique_ptr<RenderingThread>
+      rendering;  // Joined last: the protocol does not wait for it, the caller does.
+  const Renderer on_thread = [&](RenderContext context) -> Task<Result<Rendered>> {
+    std::stop_source stop;
+    const std::stop_callback when_lost(context.lost, [stop]() mutable { stop.request_stop(); });
+    const std::stop_callback when_interrupted(interrupted, [stop]() mutable { stop.request_stop(); });
+    context.lost = stop.get_token();
+    rendering = std::make_unique<RenderingThread>(co_await boost::asio::this_coro::executor, renderer,
+                                                  std::move(context));
+    co_await rendering->ended.async_receive(boost::asio::use_awaitable);
+    if (interrupted.stop_requested())
+      throw boost::system::system_error(boost::asio::error::operation_aborted);
+    co_return *std::move(rendering->rendered);
+  };
+  return state_->wait(facetheory::regenerate(*state_->isr, std::move(page), on_thread, std::move(options)));
+}
+
+Result<SweepReport> BlockingIsr::sweep(SweepOptions options,
+                                       std::function<void(const SweepReport&)> progress) {
+  return state_->wait(facetheory::sweep(*state_->isr, options, std::move(progress)));
+}
+
+}  // namespace facetheory

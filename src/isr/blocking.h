@@ -1,0 +1,80 @@
+// The protocol for programs without an event loop: every operation as a plain call that returns when it is done.
+// See the headers it includes for what each promises. May be used from any thread, by several at once.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facetheory/base/platform.h"
+#include "facetheory/isr/history.h"
+#include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/lease.h"
+#include "facetheory/isr/pages.h"
+#include "facetheory/isr/publish.h"
+#include "facetheory/isr/regenerate.h"
+#include "facetheory/isr/requests.h"
+#include "facetheory/isr/sweep.h"
+
+namespace facetheory {
+
+class BlockingIsr {
+ public:
+  // Opens table and bodies by their URIs (table/open_table.h, bodies/open_bodies.h). What the platform holds
+  // must outlive the object.
+  static Result<std::unique_ptr<BlockingIsr>> open(std::string table_uri, std::string bodies_uri,
+                                                   IsrSettings settings = {}, Platform platform = {});
+  ~BlockingIsr();
+
+  Result<void> create_table();
+  Result<TableDescription> describe_table();
+
+  Result<AcquireOutcome> acquire(Page page, std::chrono::seconds length, std::string owner = {});
+  Result<RefreshOutcome> refresh(Lease lease);
+  Result<ReleaseOutcome> release(Lease lease);
+  Result<BackOffOutcome> back_off(Lease lease, std::string error);
+  Result<std::optional<LockRow>> get_lock(Page page);
+
+  Result<PublishOutcome> publish(Lease lease, Rendered rendered, PublishOptions options);
+
+  Result<std::optional<MetaRow>> get_meta(Page page, Consistency consistency);
+  Result<PageView> view(Page page, Consistency consistency);
+  Result<std::optional<Body>> read_body(const PageView& view);
+  Result<void> for_each_page(std::function<bool(PageView)> each,
+                             std::function<void(const Item&, const Error&)> bad = {});
+
+  Result<std::vector<VersionRow>> versions(Page page);
+  Result<PinOutcome> rollback(Page page, std::string version_sk);
+  Result<PinOutcome> pin(Page page);
+  Result<UnpinOutcome> unpin(Page page);
+
+  Result<ClaimOutcome> claim(Page page, std::string id, std::string hash, std::chrono::seconds in_progress);
+  Result<RequestOutcome> extend(RequestClaim claim, std::chrono::seconds in_progress);
+  Result<RequestOutcome> complete(RequestClaim claim, std::string result_s3_key);
+  Result<RequestOutcome> fail(RequestClaim claim, std::string error, bool retryable = true);
+  Result<std::optional<RequestRow>> get_request(Page page, std::string id);
+  Result<std::optional<RequestRow>> wait_for_request(Page page, std::string id, Duration limit);
+
+  Result<InvalidateOutcome> invalidate(Page page);
+  Result<Invalidated> purge(Page page);
+  Result<TagRow> mark_tag(std::string tenant, std::string tag, MarkKind kind);
+
+  // Called on a thread of its own while the lease is refreshed. It should end soon after `lost` asks it to.
+  using BlockingRenderer = std::function<Result<Rendered>(RenderContext)>;
+  // When `interrupted` is asked to stop, `lost` is too, the lease is given back, the record handed back, and the
+  // outcome is RenderFailed.
+  Result<RegenerateOutcome> regenerate(Page page, BlockingRenderer renderer, RegenerateOptions options,
+                                       std::stop_token interrupted = {});
+
+  Result<SweepReport> sweep(SweepOptions options, std::function<void(const SweepReport&)> progress = {});
+
+ private:
+  struct State;
+  explicit BlockingIsr(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,48 @@
+#include "facetheory/isr/body_key.h"
+
+#include <algorithm>
+
+#include "facetheory/base/letter_case.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::string_view kMark = ".isr.";
+constexpr std::size_t kUuidCharacters = 36;
+
+// For people who look into the bucket; what is served comes from the body's metadata.
+std::string_view extension_of(std::string_view content_type) {
+  const std::string type = lower_case(content_type.substr(0, content_type.find(';')));
+  if (type.starts_with("text/html")) return "html";
+  if (type.starts_with("application/json")) return "json";
+  if (type.starts_with("text/")) return "txt";
+  return "bin";
+}
+
+bool all_of(std::string_view text, std::string_view alphabet) {
+  return !text.empty() && text.find_first_not_of(alphabet) == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string body_key_for(const Page& page, std::string_view content_type, WallTime now, Random& random) {
+  return body_folder(page) + "/" + std::to_string(now.time_since_epoch().count()) + "-" + uuid_v4(random) +
+         std::string(kMark) + std::string(extension_of(content_type));
+}
+
+bool is_our_body_key(std::string_view key) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  if (key.size() < kBodyFolderDigits || !all_of(key.substr(0, kBodyFolderDigits), kHex)) return false;
+  key.remove_prefix(kBodyFolderDigits);
+  const std::size_t dash = key.find('-');
+  if (!key.starts_with('/') || dash == std::string_view::npos) return false;
+  if (!all_of(key.substr(1, dash - 1), "0123456789")) return false;
+  key.remove_prefix(dash + 1);
+  if (key.size() < kUuidCharacters || !all_of(key.substr(0, kUuidCharacters), "0123456789abcdef-"))
+    return false;
+  key.remove_prefix(kUuidCharacters);
+  if (!key.starts_with(kMark)) return false;
+  return all_of(key.substr(kMark.size()), "abcdefghijklmnopqrstuvwxyz");
+}
+
+}  // namespace facetheory

@@ -1,0 +1,42 @@
+// The raw partition key that FaceTheory's TypeScript applications use by default, so that they and we share
+// pages:
+//
+//   CACHE#<tenant>::<route pattern>?<params, then query>[#auth=<d>&cookies=<d>]
+//
+// Names and values are encoded as JavaScript's encodeURIComponent does and sorted as its localeCompare does
+// (ICU's root collation, as in an English locale: "a" before "B" before "é", not by bytes); the '?' is always
+// there. <d> is the first 24 hex digits of the SHA-256 over lines "name=value", sorted in the same way.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "facetheory/base/result.h"
+#include "facetheory/isr/page.h"
+
+namespace facetheory {
+
+struct FaceTheoryKey {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+  std::string tenant;  // Not empty: applications without tenants write "default".
+  std::string route;   // The pattern, such as "/news/{slug}"; begins with a slash.
+  Pairs params = {};   // Of the pattern.
+  Pairs query = {};    // Those parameters that make a different page.
+  Pairs auth = {};  // Header fields that tell users apart, names in lower case; empty: the part is left out.
+                    // Values of one name are joined by a NUL, as FaceTheory does.
+  Pairs cookies = {};  // Likewise; empty: left out.
+};
+
+// `invalid` when the key would exceed a partition key's 2048 bytes, or a part could be taken for another.
+Result<Page> page_of(const FaceTheoryKey& key);
+
+// As JavaScript has it: all but A-Z a-z 0-9 - _ . ! ~ * ' ( ) as %XX.
+std::string encode_uri_component(std::string_view text);
+
+// Sorts by name as localeCompare orders them; values of one name keep their order.
+void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs);
+
+}  // namespace facetheory

@@ -1,0 +1,60 @@
+// Odd keys and what JavaScript makes of them, one JSON object per line; facetheory_key_test.cc compares. What is
+// tested is the platform's own: encodeURIComponent, localeCompare, Array.prototype.sort and SHA-256.
+import { createHash } from 'node:crypto';
+
+const byLocale = (a, b) => a[0].localeCompare(b[0]);
+const sorted = (pairs) => [...pairs].sort(byLocale);
+const encoded = (pairs) => sorted(pairs).map((pair) => pair.map(encodeURIComponent).join('='));
+const lines = (pairs) => sorted(pairs).map((pair) => pair.join('=')).join('\n');
+const digest = (pairs) => createHash('sha256').update(lines(pairs)).digest('hex').slice(0, 24);
+
+function pkOf({ tenant, route, params, query, auth, cookies }) {
+  const variants = Object.entries({ auth, cookies }).filter(([, pairs]) => pairs.length > 0);
+  const variant = variants.map(([name, pairs]) => `${name}=${digest(pairs)}`).join('&');
+  const parameters = [...encoded(params), ...encoded(query)].join('&');
+  return `CACHE#${tenant}::${route}?${parameters}${variant && '#'}${variant}`;
+}
+
+function emit(key) {
+  const full = { tenant: 'default', route: '/', params: [], query: [], auth: [], cookies: [], ...key };
+  console.log(JSON.stringify({ ...full, pk: pkOf(full) }));
+}
+
+const pairs = (...names) => names.map((name, i) => [name, String(i)]);
+const values = (...list) => list.map((value) => ['v', value]);
+
+// Each of these is in an order that neither bytes nor letters without case would give.
+const lists = [
+  [], ['a'], ['b', 'a'], ['B', 'a'], ['a', 'B', 'b', 'A'], ['Z', 'a', '_', '-', '.'], ['é', 'f', 'e', 'E', 'É'],
+  ['z', 'ä', 'a', 'Ä', 'å', 'ø', 'o'], ['ss', 'ß', 'st', 'ẞ'], ['co-op', 'coop', 'co op', 'CO-OP', 'co_op'],
+  ['10', '9', '1', '01', '1.5', '٣', '三'], ['résumé', 'resume', 'Resume', 'Résumé', 'resumé'],
+  ['e\u0301', 'é', 'e', 'ez'], ['\u212b', 'Å', 'A\u030a', 'å'], ['a\u0323\u0307', 'a\u0307\u0323', 'ạ\u0307'],
+  ['日本', '中国', '한국', 'にほん', 'ニホン'], ['ｶ', 'カ', 'か', 'が', 'ガ'], ['😀', '🎉', '👩‍👩‍👧', '☃', '☃️', 'a'],
+  ['\u{10000}', '\uffee', '\ufb01', 'fi', 'ﬁ'], ['я', 'Я', 'а', 'ё', 'е', 'z'], ['ω', 'Ω', 'α', 'ά', 'Ά', 'z'],
+  ['א', 'ب', 'ا', 'ת', 'z'], ['', 'a', ' '], [' a', 'a ', 'a', 'a b', 'ab'], ['#', '?', '&', '=', '%', '+', '/'],
+  ["'", '"', '(', ')', '*', '!', '~', '`', '^', '$', '@', '{', '}', '|', '\\', '<', '>', ',', ';', ':', '[', ']'],
+  ['a\u0000', 'a', '\u0001a', 'a\tb', 'a\nb', 'ab', '\u007f'], ['a\u00adb', 'ab', 'a\u200bb', 'a\u200db', '\ufeffab'],
+  ['ch', 'cz', 'c', 'd', 'll', 'lz'], ['Æ', 'AE', 'ae', 'af', 'æ', 'ad'], ['ĳ', 'ij', 'IJ', 'ik'], ['ı', 'i', 'I', 'İ', 'j'],
+  ['½', '1', '²', '2', '①', 'Ⅳ', 'IV'], ['€', '$', '¥', '£', '¢', '1'], ['aaa', 'aa', 'aA', 'Aa', 'AA', 'a'],
+  ['x-forwarded-for', 'authorization', 'X-Auth', 'cookie'], ['ก', 'เก', 'แก', 'ข'], ['%41', 'A', '%C3%A9', 'é'],
+];
+lists.forEach((list, i) => {
+  emit({ query: pairs(...list) });
+  emit({ tenant: 'Ünïcode tenant', route: '/ä/{名前}', params: values(...list), query: pairs(...[...list].reverse()) });
+  if (!list.some((text) => /[=\n]/.test(text))) emit({ tenant: `t${i}`, auth: pairs(...list), cookies: values(...list) });
+});
+emit({ tenant: 'a:b::c', route: '/::/x', params: [['slug', '::/']] });
+emit({ tenant: 'a::', route: '/' });
+emit({ auth: [['authorization', 'Bearer a\u0000Bearer b']] });
+emit({ cookies: [['session', 'x=y; z']] });
+
+// Strings put together at random from the characters above; the seed is fixed.
+let state = 42;
+const below = (n) => {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+  return Math.floor((state / 2 ** 32) * n);
+};
+const characters = [...new Set(lists.flat().flatMap((text) => [...text]))].filter((c) => !/[=\n]/.test(c));
+const text = () => Array.from({ length: below(5) }, () => characters[below(characters.length)]).join('');
+const some = () => Array.from({ length: below(7) }, () => [text(), text()]);
+for (let i = 0; i < 300; ++i) emit({ params: some(), query: some(), auth: some(), cookies: some() });

@@ -1,0 +1,59 @@
+#include "facetheory/isr/freshness.h"
+
+#include <limits>
+
+namespace facetheory {
+namespace {
+
+// Rows of other writers may carry any numbers.
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+std::string described(const Mark& mark) {
+  return mark.tag.empty() ? "its whole tenant" : "its tag " + mark.tag;
+}
+
+std::string seconds(std::int64_t count) {
+  return std::to_string(count) + " s";
+}
+
+}  // namespace
+
+std::string_view name(PageState state) {
+  switch (state) {
+    case PageState::fresh:
+      return "fresh";
+    case PageState::stale:
+      return "stale";
+    case PageState::missing:
+      return "missing";
+  }
+  return "?";
+}
+
+Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now) {
+  if (!meta) return {PageState::missing, "there is no META row"};
+
+  // Once invalidated, the time of the render is in last_generated_at.
+  const std::int64_t began = meta->newest_generation();
+  for (const Mark& mark : marks) {
+    if (mark.row.purged_at && *mark.row.purged_at >= began) {
+      return {PageState::missing, described(mark) + " was purged"};
+    }
+  }
+  if (meta->pinned) return {PageState::fresh, "it is pinned"};
+  if (meta->generated_at == 0) return {PageState::stale, "it was invalidated"};
+  for (const Mark& mark : marks) {
+    if (mark.row.invalidated_at && *mark.row.invalidated_at >= began) {
+      return {PageState::stale, described(mark) + " was invalidated"};
+    }
+  }
+  const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);
+  if (now < ends) return {PageState::fresh, "fresh for " + seconds(saturating_add(ends, -now))};
+  return {PageState::stale, "its window ended " + seconds(saturating_add(now, -ends)) + " ago"};
+}
+
+}  // namespace facetheory

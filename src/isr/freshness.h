@@ -1,0 +1,42 @@
+// Whether a page may be served: pure functions of its rows and the time.
+//
+// A page is fresh iff now < generated_at + revalidate_seconds and no mark (a tag of the page, or its tenant as a
+// whole) was set at or after generated_at. `ttl` never decides anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "facetheory/isr/rows.h"
+
+namespace facetheory {
+
+enum class PageState {
+  fresh,    // Serve it.
+  stale,    // There is a page, but its window has ended or was closed.
+  missing,  // There is nothing that may be served.
+};
+std::string_view name(PageState state);
+
+struct Freshness {
+  PageState state = PageState::missing;
+  std::string reason;  // For people: "fresh for 42 s", "its window ended 3 s ago".
+};
+
+// A tag's row together with the tag's name; the empty name is the tenant as a whole.
+struct Mark {
+  std::string tag;
+  TagRow row;
+};
+
+Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now);
+
+// By the META row alone.
+inline Freshness judge(const std::optional<MetaRow>& meta, std::int64_t now) {
+  return judge(meta, {}, now);
+}
+
+}  // namespace facetheory

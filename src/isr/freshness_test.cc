@@ -1,0 +1,90 @@
+#include "facetheory/isr/freshness.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace facetheory {
+namespace {
+
+MetaRow page(std::int64_t generated_at, std::int64_t revalidate) {
+  MetaRow meta;
+  meta.s3_key = "a/b.html";
+  meta.generated_at = generated_at;
+  meta.revalidate_seconds = revalidate;
+  return meta;
+}
+
+PageState state(const MetaRow& meta, std::int64_t now) {
+  return judge(meta, now).state;
+}
+
+TEST(Freshness, EndsExactlyWithTheWindow) {
+  EXPECT_EQ(state(page(1000, 60), 1000), PageState::fresh);
+  EXPECT_EQ(state(page(1000, 60), 1059), PageState::fresh);
+  EXPECT_EQ(state(page(1000, 60), 1060), PageState::stale);
+}
+
+TEST(Freshness, IsNotDecidedByTtl) {
+  MetaRow meta = page(1000, 60);
+  meta.ttl = 1;
+  EXPECT_EQ(state(meta, 1059), PageState::fresh);
+  meta.ttl = 1'000'000;
+  EXPECT_EQ(state(meta, 1060), PageState::stale);
+}
+
+TEST(Freshness, OfAPageWithoutMetaIsMissing) {
+  EXPECT_EQ(judge(std::nullopt, 1000).state, PageState::missing);
+}
+
+TEST(Freshness, OfAnInvalidatedPageIsStaleAndSaysSo) {
+  MetaRow meta = page(0, 0);
+  meta.last_generated_at = 1000;
+  EXPECT_EQ(state(meta, 1000), PageState::stale);
+  EXPECT_THAT(judge(meta, 1000).reason, testing::HasSubstr("invalidated"));
+}
+
+TEST(Freshness, SaysHowLongAndSinceWhen) {
+  EXPECT_THAT(judge(page(1000, 60), 1018).reason, testing::HasSubstr("42 s"));
+  EXPECT_THAT(judge(page(1000, 60), 1063).reason, testing::HasSubstr("3 s ago"));
+}
+
+TEST(Freshness, SurvivesNumbersThatOverflow) {
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(state(page(kMax, kMax), 1000), PageState::fresh);
+  EXPECT_EQ(state(page(kMin, kMin), 1000), PageState::stale);
+  EXPECT_EQ(state(page(kMin, kMax), 1000), PageState::stale);
+}
+
+TEST(Freshness, OfARenderThatBeganAtOrBeforeTheMarkIsStale) {
+  const std::vector<Mark> marks{{"news", {.invalidated_at = 1000}}};
+  EXPECT_EQ(judge(page(999, 60), marks, 1001).state, PageState::stale);
+  EXPECT_EQ(judge(page(1000, 60), marks, 1001).state, PageState::stale);
+  EXPECT_EQ(judge(page(1001, 60), marks, 1001).state, PageState::fresh);
+  EXPECT_THAT(judge(page(999, 60), marks, 1001).reason, testing::HasSubstr("news"));
+}
+
+TEST(Freshness, OfARenderThatBeganAtOrBeforeAPurgeIsMissing) {
+  const std::vector<Mark> marks{{"", {.purged_at = 1000}}};
+  EXPECT_EQ(judge(page(1000, 60), marks, 1001).state, PageState::missing);
+  EXPECT_EQ(judge(page(1001, 60), marks, 1001).state, PageState::fresh);
+}
+
+TEST(Freshness, OfAnInvalidatedPageFollowsAPurgeByWhenItsRenderReallyBegan) {
+  MetaRow meta = page(0, 0);
+  meta.last_generated_at = 1005;
+  EXPECT_EQ(judge(meta, {{"t", {.purged_at = 1000}}}, 1010).state, PageState::stale);
+  EXPECT_EQ(judge(meta, {{"t", {.purged_at = 1005}}}, 1010).state, PageState::missing);
+}
+
+TEST(Freshness, OfAPinnedPageIgnoresTagsButNotAPurge) {
+  MetaRow meta = page(1000, 60);
+  meta.pinned = true;
+  EXPECT_EQ(judge(meta, {{"t", {.invalidated_at = 2000}}}, 5000).state, PageState::fresh);
+  EXPECT_EQ(judge(meta, {{"t", {.purged_at = 2000}}}, 5000).state, PageState::missing);
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,135 @@
+#include "facetheory/isr/invalidate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/isr/pages.h"
+#include "facetheory/isr/repeat.h"
+
+namespace facetheory {
+namespace {
+
+// Zero is stale for every reader and passes every monotonic guard; the truth moves aside.
+Changes closing(const MetaRow& meta) {
+  Changes changes;
+  changes.set("generated_at", 0).set("revalidate_seconds", 0);
+  if (meta.generated_at != 0) changes.set("last_generated_at", meta.newest_generation());
+  return changes;
+}
+
+Condition still(const MetaRow& meta) {
+  return attr("s3_key") == meta.s3_key && attr("generated_at") == meta.generated_at &&
+         attr("pinned").not_exists();
+}
+
+Error restless(const Page& page) {
+  return {ErrorCode::unavailable, "META of " + to_string(page) + " kept changing; try again"};
+}
+
+constexpr int kPatience = 10;  // Every round that is lost is a publish that somebody else made.
+
+}  // namespace
+
+Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
+  const Key meta_key{page.pk, std::string(kMetaSk)};
+  const Key lock_key{page.pk, std::string(kLockSk)};
+  for (int attempt = 0; attempt < kPatience; ++attempt) {
+    auto meta = co_await get_meta(isr, page, Consistency::strong);
+    if (!meta) co_return std::move(meta).error();
+    if (*meta && (*meta)->pinned) co_return InvalidationPinned{};
+    auto lock = co_await isr.table.get(lock_key, Consistency::strong);
+    if (!lock) co_return std::move(lock).error();
+
+    std::vector<TransactItem> items;
+    if (*meta) {
+      items.emplace_back(Update{meta_key, closing(**meta), still(**meta)});
+    } else {
+      // A first render may be about to publish: then META appears and this starts over.
+      items.emplace_back(Check{meta_key, attr("pk").not_exists()});
+    }
+    items.emplace_back(Delete{lock_key});
+    auto transacted = co_await transact_repeatedly(isr, std::move(items));
+    if (!transacted) co_return std::move(transacted).error();
+    if (std::holds_alternative<Committed>(transacted->outcome)) {
+      co_return Invalidated{meta->has_value(), lock->has_value()};
+    }
+    co_await pause(isr, attempt);
+  }
+  co_return restless(page);
+}
+
+Task<Result<Invalidated>> purge(const Isr& isr, Page page) {
+  const Key meta_key{page.pk, std::string(kMetaSk)};
+  const Key lock_key{page.pk, std::string(kLockSk)};
+  for (int attempt = 0; attempt < kPatience; ++attempt) {
+    // As raw items: also rows that nobody can read go away.
+    auto meta = co_await isr.table.get(meta_key, Consistency::strong);
+    if (!meta) co_return std::move(meta).error();
+    auto lock = co_await isr.table.get(lock_key, Consistency::strong);
+    if (!lock) co_return std::move(lock).error();
+    const Value* pointer = *meta ? (*meta)->attributes.find("s3_key") : nullptr;
+
+    std::vector<TransactItem> items;
+    // Only what was seen: a request that arrives late must not remove a page rendered since.
+    items.emplace_back(
+        Delete{meta_key, pointer != nullptr ? attr("s3_key") == *pointer : attr("s3_key").not_exists()});
+    items.emplace_back(Delete{lock_key});
+    auto transacted = co_await transact_repeatedly(isr, std::move(items));
+    if (!transacted) co_return std::move(transacted).error();
+    if (std::holds_alternative<Committed>(transacted->outcome)) {
+      co_return Invalidated{meta->has_value(), lock->has_value()};
+    }
+    co_await pause(isr, attempt);
+  }
+  co_return restless(page);
+}
+
+Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string tag, MarkKind kind) {
+  if (!tenant.empty()) {
+    if (auto good = check_tenant(tenant); !good) co_return good.error();
+  }
+  if (!tag.empty()) {
+    if (auto good = check_tag(tag); !good) co_return good.error();
+  }
+  // Renders that machines with faster clocks have begun by now count as begun before.
+  const std::int64_t at = isr.now() + isr.settings.clock_skew.count();
+  const Key key{tag_pk(tenant, tag), std::string(kMetaSk)};
+  const std::string attribute = kind == MarkKind::purge ? "purged_at" : "invalidated_at";
+  Write write =
+      Update{key, Changes().set(attribute, at), attr(attribute).not_exists() || attr(attribute) <= at};
+  bool echo = false;
+  auto written = co_await write_repeatedly(isr, std::move(write), Durability::machine, echo);
+  if (!written) co_return std::move(written).error();
+  // Where the condition failed, somebody whose clock is ahead has marked it already.
+  auto item = co_await get_repeatedly(isr, key);
+  if (!item) co_return std::move(item).error();
+  if (!*item) co_return Error{ErrorCode::unavailable, "the row of the tag " + tag + " vanished; try again"};
+  co_return read_tag(**item);
+}
+
+Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
+                                         Consistency consistency) {
+  std::vector<Mark> marks;
+  tags.emplace_back();  // The tenant as a whole.
+  for (std::string& tag : tags) {
+    Key key{tag_pk(page.tenant, tag), std::string(kMetaSk)};
+    auto item = co_await isr.table.get(std::move(key), consistency);
+    if (!item) co_return std::move(item).error();
+    if (!*item) continue;
+    auto row = read_tag(**item);
+    if (!row) co_return std::move(row).error();
+    marks.push_back({std::move(tag), *row});
+  }
+  co_return marks;
+}
+
+Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
+  Write write = Update{{page.pk, std::string(kMetaSk)}, closing(judged), still(judged)};
+  auto written = co_await isr.table.write(std::move(write), Durability::machine);
+  if (!written) co_return std::move(written).error();
+  co_return Result<void>();
+}
+
+}  // namespace facetheory

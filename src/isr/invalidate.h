@@ -1,0 +1,43 @@
+// Invalidation: what was rendered before it is not fresh after it, whoever rendered it, in whatever language.
+//
+// Invalidating a page closes its window and deletes its LOCK in one transaction, so that a render in flight cannot
+// publish. Invalidating a tag or a tenant is one write, however many pages carry it; each page is judged against
+// its marks when it is read (freshness.h). A purge means that not even a stale page may be served.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "facetheory/isr/freshness.h"
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
+
+namespace facetheory {
+
+struct Invalidated {
+  bool had_page = false;   // There was a META row.
+  bool had_lease = false;  // A lease or a backoff was there and is gone; its render cannot publish.
+};
+struct InvalidationPinned {};  // The page is pinned; unpin it first, or purge.
+using InvalidateOutcome = std::variant<Invalidated, InvalidationPinned>;
+
+Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page);
+
+// Removes the pointer; kept versions stay for a rollback.
+Task<Result<Invalidated>> purge(const Isr& isr, Page page);
+
+enum class MarkKind { invalidate, purge };
+
+// The row as it stands afterwards. The empty tag is the tenant as a whole; the empty tenant, the pages of none.
+Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string tag, MarkKind kind);
+
+// The marks that concern a page with these tags: its tenant's and each tag's, where there is one.
+Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
+                                         Consistency consistency);
+
+// Tells readers who know only META that a mark has made the page stale: closes its window, if META is still the
+// one that was judged. Never touches LOCK.
+Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged);
+
+}  // namespace facetheory

@@ -1,0 +1,52 @@
+// Text that becomes part of a key: what it may contain, and how a message names one that may not be used.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "facetheory/base/hex.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/utf8.h"
+
+namespace facetheory {
+
+constexpr bool is_control_character(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+// In quotes, cut after some 60 bytes; what a terminal could not show stands as \xNN.
+inline std::string quoted_for_message(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  const bool utf8 = is_utf8(text);
+  std::size_t length = text.size();
+  if (length > kLongest) {
+    length = kLongest;
+    while (utf8 && (static_cast<unsigned char>(text[length]) & 0xc0U) == 0x80U)
+      --length;
+  }
+  std::string quoted = "\"";
+  for (const char c : text.substr(0, length)) {
+    if (is_control_character(c) || (!utf8 && static_cast<unsigned char>(c) >= 0x80)) {
+      quoted += "\\x" + to_hex({&c, 1});
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + (length < text.size() ? "...\"" : "\"");
+}
+
+// `invalid` unless the text is UTF-8 without control characters. `what` names it: "cache key".
+inline Result<void> check_key_text(std::string_view what, std::string_view text) {
+  const auto refused = [&](const char* why) {
+    return Error{ErrorCode::invalid, std::string(what) + " " + quoted_for_message(text) + why};
+  };
+  if (!is_utf8(text)) return refused(" is not UTF-8; percent-encode bytes that are no text");
+  for (const char c : text) {
+    if (is_control_character(c))
+      return refused(" contains a control character; leave it out or percent-encode it");
+  }
+  return {};
+}
+
+}  // namespace facetheory

@@ -1,0 +1,239 @@
+#include "facetheory/isr/lease.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include "facetheory/base/utf8.h"
+#include "facetheory/isr/repeat.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::int64_t kShortestBackoff = 3;  // seconds
+constexpr std::int64_t kLongestBackoff = 30;
+
+Key lock_key(const Page& page) {
+  return {page.pk, std::string(kLockSk)};
+}
+
+Result<std::optional<LockRow>> lock_of(const std::optional<Item>& item) {
+  if (!item) return std::optional<LockRow>();
+  auto lock = read_lock(*item);
+  if (!lock) return std::move(lock).error();
+  return std::optional(*std::move(lock));
+}
+
+// Between half of the longest wait after so many failures and all of it, never below the shortest.
+std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
+  const std::int64_t doublings = std::min<std::int64_t>(failures - 1, 4);
+  const std::int64_t longest = std::min(kLongestBackoff, kShortestBackoff << doublings);
+  const std::int64_t shortest = std::max(kShortestBackoff, longest / 2);
+  const auto spread = static_cast<std::uint64_t>(longest - shortest) + 1;
+  return shortest + static_cast<std::int64_t>(uniform(random, spread));
+}
+
+}  // namespace
+
+Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
+                                     std::string owner) {
+  if (length < kShortestLease) {
+    co_return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
+                                            " s is too short: writers round to whole seconds, so ask for " +
+                                            std::to_string(kShortestLease.count()) + " s or more"};
+  }
+  if (length > isr.settings.longest_lease) {
+    co_return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
+                                            " s is longer than any worker counts on (" +
+                                            std::to_string(isr.settings.longest_lease.count()) +
+                                            " s): take a shorter one and refresh it"};
+  }
+  std::vector<std::string> tokens;  // One per attempt: a late first one must not bring a lease back to life.
+  bool unsure = false;              // Whether one of them may have been written.
+  for (int attempt = 0;; ++attempt) {
+    const std::int64_t now = isr.now();
+    Lease lease{page, uuid_v4(isr.random), now, now + length.count(), length};
+    tokens.push_back(lease.token);
+    Changes changes;
+    changes.set("lease_token", lease.token)
+        .set("lease_expires_at", lease.expires_at)
+        .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count())
+        .set("acquired_at", lease.acquired_at);
+    if (owner.empty()) {
+      changes.remove("owner");
+    } else {
+      changes.set("owner", owner);
+    }
+    // An update, not a put: the count of failures goes on until a page is published.
+    Write write = Update{
+        lock_key(page), std::move(changes),
+        attr("pk").not_exists() || attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now};
+    auto outcome = co_await isr.table.write(std::move(write), Durability::process);
+
+    std::optional<Item> stored;
+    if (outcome) {
+      if (std::holds_alternative<Written>(*outcome)) co_return lease;
+      stored = std::get<ConditionFailed>(std::move(*outcome)).stored;
+    } else {
+      Error& error = outcome.error();
+      unsure = unsure || error.code == ErrorCode::ambiguous;
+      if (!unsure || (error.code != ErrorCode::ambiguous && error.code != ErrorCode::unavailable))
+        co_return error;
+      error.code =
+          ErrorCode::ambiguous;  // This attempt may have done nothing, but an earlier one may yet arrive.
+      if (attempt + 1 < kAttempts) {
+        co_await pause(isr, attempt);
+        continue;
+      }
+      auto read = co_await get_repeatedly(isr, lock_key(page));
+      if (!read) co_return error;
+      stored = *std::move(read);
+    }
+
+    auto lock = lock_of(stored);
+    if (!lock) co_return std::move(lock).error();
+    if (*lock && (*lock)->held_at(isr.now())) {
+      LockRow& held = **lock;
+      if (std::find(tokens.begin(), tokens.end(), held.lease_token) == tokens.end()) {
+        co_return LeaseHeld{*held.lease_expires_at, std::move(held)};
+      }
+      co_return Lease{page, held.lease_token, held.acquired_at.value_or(now), *held.lease_expires_at, length};
+    }
+    // It ended meanwhile, or nobody ever had it.
+    if (attempt + 1 >= kAttempts) {
+      if (!outcome) co_return std::move(outcome).error();
+      LockRow ended = *lock ? **lock : LockRow{};
+      co_return LeaseHeld{ended.lease_expires_at.value_or(now), std::move(ended)};
+    }
+  }
+}
+
+Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
+  const std::int64_t now = isr.now();
+  lease.expires_at = now + lease.length.count();
+  Write write =
+      Update{lock_key(lease.page),
+             Changes()
+                 .set("lease_expires_at", lease.expires_at)
+                 .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count()),
+             attr("lease_token") == lease.token && attr("lease_expires_at") > now &&
+                 attr("lease_expires_at") <= lease.expires_at};  // One that arrives late shortens nothing.
+  bool echo = false;
+  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
+  if (!outcome) co_return std::move(outcome).error();
+  if (std::holds_alternative<Written>(*outcome)) co_return lease;
+  auto lock = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  if (!lock) co_return std::move(lock).error();
+  if (*lock && (*lock)->lease_token == lease.token && (*lock)->held_at(isr.now())) {
+    lease.expires_at = *(*lock)->lease_expires_at;
+    co_return lease;
+  }
+  co_return LeaseLost{*std::move(lock)};
+}
+
+Task<Result<ReleaseOutcome>> release(const Isr& isr, Lease lease) {
+  Write write = Delete{lock_key(lease.page), attr("lease_token") == lease.token};
+  bool echo = false;
+  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
+  if (!outcome) co_return std::move(outcome).error();
+  if (std::holds_alternative<Written>(*outcome)) co_return LeaseReleased{};
+  auto lock = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  if (!lock) co_return std::move(lock).error();
+  if (echo && !*lock) co_return LeaseReleased{};
+  co_return LeaseLost{*std::move(lock)};
+}
+
+Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string error) {
+  auto item = co_await get_repeatedly(isr, lock_key(lease.page));
+  if (!item) co_return std::move(item).error();
+  auto lock = lock_of(*item);
+  if (!lock) co_return std::move(lock).error();
+  if (!*lock || (*lock)->lease_token != lease.token) co_return LeaseLost{*std::move(lock)};
+
+  BackedOff backed_off;
+  backed_off.failures = std::max<std::int64_t>((*lock)->failures, 0) + 1;
+  backed_off.until = isr.now() + backoff_seconds(backed_off.failures, isr.random);
+  constexpr std::size_t kLongestError = 1000;
+  const std::string token = uuid_v4(isr.random);
+  Write write = Update{lock_key(lease.page),
+                       Changes()
+                           .set("lease_token", token)
+                           .set("lease_expires_at", backed_off.until)
+                           .set("ttl", backed_off.until + isr.settings.ttl_buffer.count())
+                           .set("failures", backed_off.failures)
+                           .set("last_error", to_valid_utf8(error.substr(0, kLongestError))),
+                       attr("lease_token") == lease.token};
+  bool echo = false;
+  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
+  if (!outcome) co_return std::move(outcome).error();
+  if (std::holds_alternative<Written>(*outcome)) co_return backed_off;
+  auto found = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  if (!found) co_return std::move(found).error();
+  if (echo && *found && (*found)->lease_token == token) co_return backed_off;
+  co_return LeaseLost{*std::move(found)};
+}
+
+Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page) {
+  auto item = co_await isr.table.get(lock_key(page), Consistency::strong);
+  if (!item) co_return std::move(item).error();
+  co_return lock_of(*item);
+}
+
+namespace {
+
+// Ends when the lease is lost.
+Task<void> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<void>(Lease)> refreshed) {
+  const Duration period = Duration(lease.length) / 3;
+  Duration rest = period;
+  for (;;) {
+    co_await isr.clock.sleep_for(rest);
+    auto outcome = co_await refresh(isr, lease);
+    if (!outcome) {
+      // Nobody can tell. It is ours until its time is over.
+      if (isr.now() >= lease.expires_at) co_return;
+      rest = std::min<Duration>(period, std::chrono::seconds(1));
+      continue;
+    }
+    if (std::holds_alternative<LeaseLost>(*outcome)) co_return;
+    lease = std::get<Lease>(*std::move(outcome));
+    rest = period;
+    if (refreshed) co_await refreshed(lease);
+  }
+}
+
+// Exceptions must not look like "not finished yet" to the operator that awaits either of two.
+Task<void> catching(Task<void> work, std::exception_ptr& thrown) {
+  try {
+    co_await std::move(work);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+}
+
+Task<void> stopping(Task<void> refreshing, std::stop_source lost, bool& is_lost) {
+  co_await std::move(refreshing);
+  is_lost = true;
+  lost.request_stop();
+}
+
+}  // namespace
+
+Task<bool> keep(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
+                std::function<Task<void>(Lease)> refreshed) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  std::exception_ptr thrown;
+  bool is_lost = false;
+  Task<void> refreshing = refresh_until_lost(isr, std::move(lease), std::move(refreshed));
+  Task<void> first = catching(std::move(work), thrown);
+  Task<void> second = stopping(std::move(refreshing), std::move(lost), is_lost);
+  co_await (std::move(first) || std::move(second));
+  if (is_lost) co_return false;
+  if (thrown) std::rethrow_exception(thrown);
+  co_return true;
+}
+
+}  // namespace facetheory

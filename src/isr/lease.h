@@ -1,0 +1,73 @@
+// The lease of a page: who may render and publish it, kept in its LOCK row.
+//
+// A lease is held iff lease_expires_at > now. Every attempt to acquire carries a token of its own; when an answer
+// is lost on the wire, any of our tokens that is then found in LOCK is ours. Expired leases are taken over by
+// whoever comes first. Invalidation deletes LOCK, and the holder finds the lease lost.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
+#include "facetheory/isr/rows.h"
+
+namespace facetheory {
+
+struct Lease {
+  Page page;
+  std::string token;
+  std::int64_t acquired_at = 0;  // When the render may have begun; 0: not known here, LOCK says.
+  std::int64_t expires_at = 0;
+  std::chrono::seconds length{30};  // Whole seconds, at least kShortestLease.
+};
+
+struct LeaseHeld {
+  std::int64_t until = 0;
+  LockRow lock;
+};
+using AcquireOutcome = std::variant<Lease, LeaseHeld>;
+
+// LOCK does not carry our token any more, or its time is over.
+struct LeaseLost {
+  std::optional<LockRow> lock;  // What stands there now.
+};
+using RefreshOutcome = std::variant<Lease, LeaseLost>;
+
+struct LeaseReleased {};
+using ReleaseOutcome = std::variant<LeaseReleased, LeaseLost>;
+
+struct BackedOff {
+  std::int64_t until = 0;
+  std::int64_t failures = 0;
+};
+using BackOffOutcome = std::variant<BackedOff, LeaseLost>;
+
+// Takes the lease if nobody holds it. `owner` is for people: a host name, a process.
+Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
+                                     std::string owner = {});
+
+// The lease lasts for its length from now on. One that has expired is lost, even if nobody has taken it.
+Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease);
+
+Task<Result<ReleaseOutcome>> release(const Isr& isr, Lease lease);
+
+// After a render that failed: LOCK stays, under a token that nobody has, for a while that grows from 3 s to 30 s
+// with every failure in a row. So all workers, in every language, wait together.
+Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string error);
+
+// The page's LOCK row, read consistently.
+Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page);
+
+// Awaits `work` while the lease is refreshed every third of its length, calling `refreshed` (may be empty) after
+// each. Returns whether the lease was kept until the work ended. As soon as it is lost `lost` is asked to stop
+// and the work cancelled, as Asio cancels (terminal). What the work throws, this throws.
+Task<bool> keep(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
+                std::function<Task<void>(Lease)> refreshed = {});
+
+}  // namespace facetheory

@@ -1,0 +1,36 @@
+// Reading pages: the pointer, its verdict, the body; and listing all of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/isr/freshness.h"
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
+
+namespace facetheory {
+
+Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consistency consistency);
+
+struct PageView {
+  Page page;
+  std::optional<MetaRow> meta;
+  Freshness freshness;  // With the marks of its tags and tenant.
+};
+
+Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency);
+
+// The current body. Empty: the page is missing (no META, or purged). `corrupt`: META points at a body that is gone or damaged;
+// regenerating the page heals it.
+Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view);
+
+// Calls `each` for every page of the table, in an order of the table's own, until it returns false. Rows that
+// cannot be understood are told to `bad` (may be empty) and passed over.
+Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,
+                                 std::function<void(const Item&, const Error&)> bad = {});
+
+}  // namespace facetheory

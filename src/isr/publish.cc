@@ -1,0 +1,415 @@
+#include "facetheory/isr/publish.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/base/sha256.h"
+#include "facetheory/base/utf8.h"
+#include "facetheory/isr/body_key.h"
+#include "facetheory/isr/history.h"
+#include "facetheory/isr/repeat.h"
+#include "facetheory/isr/requests.h"
+#include "facetheory/isr/version_id.h"
+
+namespace facetheory {
+namespace {
+
+constexpr int kMaxHistory = 80;              // So that one transaction can trim what is beyond it.
+constexpr std::size_t kMaxTrimmed = 90;      // Rows that one publish deletes; the next goes on.
+constexpr std::size_t kLargeBody = 1 << 20;  // Storing it may take a good part of the lease.
+
+Error invalid(std::string message) {
+  return Error{ErrorCode::invalid, std::move(message)};
+}
+
+Result<void> check(const Rendered& rendered, const PublishOptions& options) {
+  if (rendered.revalidate < std::chrono::seconds(1)) {
+    return invalid("a freshness window of " + std::to_string(rendered.revalidate.count()) +
+                   " s is too short: revalidate must be one second or more");
+  }
+  if (options.history < 0 || options.history > kMaxHistory) {
+    return invalid("a history of " + std::to_string(options.history) + " versions cannot be kept: 0 to " +
+                   std::to_string(kMaxHistory) + " can");
+  }
+  if (rendered.etag && (rendered.etag->empty() || !is_utf8(*rendered.etag) ||
+                        std::any_of(rendered.etag->begin(), rendered.etag->end(),
+                                    [](unsigned char c) { return c < 0x20 || c == 0x7f; }))) {
+    return invalid("the etag must be text without control characters");
+  }
+  if (rendered.tags.size() > kMaxTags) {
+    return invalid("a page carries at most " + std::to_string(kMaxTags) + " tags, not " +
+                   std::to_string(rendered.tags.size()));
+  }
+  for (const std::string& tag : rendered.tags) {
+    if (auto good = check_tag(tag); !good) return good;
+  }
+  if (options.generated_at && *options.generated_at < 1) {
+    return invalid("generated_at must be a time in seconds since 1970, not " +
+                   std::to_string(*options.generated_at));
+  }
+  return {};
+}
+
+// What is read to settle an ambiguous answer could not be read either.
+Error unsettled(Error error) {
+  error.code = ErrorCode::ambiguous;
+  return error;
+}
+
+std::string etag_of(const Body& body) {
+  return '"' + sha256_hex(body.bytes).substr(0, 32) + '"';
+}
+
+bool same(const Body& ours, const Body& stored) {
+  return ours.bytes == stored.bytes && ours.metadata.status == stored.metadata.status &&
+         ours.metadata.content_type == stored.metadata.content_type &&
+         ours.metadata.headers == stored.metadata.headers;
+}
+
+// One publish, from what it found to the transaction and its outcome.
+class Publication {
+ public:
+  Publication(const Isr& isr, Lease lease, Rendered rendered, PublishOptions options)
+      : isr_(isr), lease_(std::move(lease)), rendered_(std::move(rendered)), options_(std::move(options)) {}
+
+  Task<Result<PublishOutcome>> run();
+  bool may_have_happened() const { return may_have_happened_; }
+
+ private:
+  Task<Result<std::optional<PublishOutcome>>> look();
+  Task<Result<std::string>> store_body();
+  Task<Result<std::optional<PublishOutcome>>> commit();
+  Task<Result<bool>> is_ours();
+  Task<void> drop_body();
+
+  std::vector<TransactItem> items() const;
+  Result<PublishOutcome> explain(const Cancelled& cancelled) const;
+  std::optional<PublishRefused> refusal() const;
+
+  const Isr& isr_;
+  Lease lease_;
+  Rendered rendered_;
+  const PublishOptions options_;
+
+  // What stood there.
+  std::optional<MetaRow> before_;
+  std::vector<VersionRow> versions_;  // Newest first; with history only.
+
+  // What shall stand there.
+  std::string body_key_;  // Empty: no body was stored, the current one is used again.
+  MetaRow meta_;
+  std::optional<VersionRow> version_;
+  bool may_have_happened_ = false;
+};
+
+Task<Result<PublishOutcome>> Publication::run() {
+  if (auto good = check(rendered_, options_); !good) co_return good.error();
+  // META can change under a valid lease only by writers that ignore leases; look again then.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto ended = co_await look();
+    if (!ended) co_return std::move(ended).error();
+    if (*ended) co_return **std::move(ended);
+
+    if (meta_.s3_key.empty()) {
+      auto stored = co_await store_body();
+      if (!stored) co_return std::move(stored).error();
+      meta_.s3_key = *std::move(stored);
+      if (version_) version_->s3_key = meta_.s3_key;
+    }
+    auto outcome = co_await commit();
+    if (!outcome) co_return std::move(outcome).error();
+    if (!*outcome) continue;
+    if (!std::holds_alternative<Published>(**outcome) && !may_have_happened_) co_await drop_body();
+    co_return **std::move(outcome);
+  }
+  if (!may_have_happened_) co_await drop_body();
+  co_return Error{ErrorCode::unavailable,
+                  "META of " + to_string(lease_.page) + " kept changing while its lease was held"};
+}
+
+// Reads what is there and works out what shall be. An outcome means that publishing is out of the question.
+Task<Result<std::optional<PublishOutcome>>> Publication::look() {
+  using Ended = std::optional<PublishOutcome>;
+  if (lease_.acquired_at == 0) {
+    auto lock = co_await get_lock(isr_, lease_.page);
+    if (!lock) co_return std::move(lock).error();
+    if (!*lock || (*lock)->lease_token != lease_.token || !(*lock)->held_at(isr_.now())) {
+      co_return Ended(LeaseLost{*std::move(lock)});
+    }
+    lease_.acquired_at = (*lock)->acquired_at.value_or(isr_.now());
+  }
+  Key meta_key{lease_.page.pk, std::string(kMetaSk)};
+  auto item = co_await get_repeatedly(isr_, std::move(meta_key));
+  if (!item) co_return std::move(item).error();
+  before_.reset();
+  if (*item) {
+    auto before = read_meta(**item);
+    if (!before) co_return std::move(before).error();
+    before_ = *std::move(before);
+  }
+
+  // After a writer of Recipe A has dropped it, the version goes on from the newest that was kept.
+  std::int64_t newest_version = before_ ? before_->version.value_or(0) : 0;
+  if (options_.history > 0 || newest_version == 0) {
+    auto found = co_await versions(isr_, lease_.page);
+    if (!found) co_return std::move(found).error();
+    versions_ = *std::move(found);
+    for (const VersionRow& row : versions_)
+      newest_version = std::max(newest_version, row.version.value_or(0));
+  }
+
+  const std::int64_t newest_generation = before_ ? before_->newest_generation() : 0;
+  meta_ = MetaRow{};
+  if (!body_key_.empty()) meta_.s3_key = isr_.bodies.reference(body_key_);  // Stored after an earlier look.
+  // Another machine's clock may be ahead of the one the lease was acquired by.
+  meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, newest_generation));
+  meta_.revalidate_seconds = rendered_.revalidate.count();
+  meta_.etag = rendered_.etag ? rendered_.etag : etag_of(rendered_.body);
+  meta_.version = newest_version + 1;
+  meta_.tags = rendered_.tags;
+  std::sort(meta_.tags.begin(), meta_.tags.end());
+  meta_.tags.erase(std::unique(meta_.tags.begin(), meta_.tags.end()), meta_.tags.end());
+  if (!lease_.page.cache_key.empty()) {
+    meta_.cache_key = lease_.page.cache_key;
+  } else if (before_) {
+    meta_.cache_key = before_->cache_key;
+  }
+  if (options_.ttl) {
+    meta_.ttl = isr_.now() + options_.ttl->count();
+    if (*meta_.ttl <= meta_.generated_at + meta_.revalidate_seconds) {
+      co_return invalid("a ttl of " + std::to_string(options_.ttl->count()) +
+                        " s ends inside the freshness window of " + std::to_string(meta_.revalidate_seconds) +
+                        " s, and the table might delete a fresh page: choose a longer ttl");
+    }
+  }
+
+  version_.reset();
+  if (options_.history > 0) {
+    std::int64_t milliseconds = isr_.clock.now().time_since_epoch().count();
+    for (const VersionRow& row : versions_) {
+      // Our clock may be behind that of whoever made it.
+      if (const auto time = time_of_version_sk(row.sk)) milliseconds = std::max(milliseconds, *time + 1);
+    }
+    VersionRow& row = version_.emplace();
+    row.sk = version_sk(milliseconds, isr_.random);
+    row.generated_at = meta_.generated_at;
+    row.revalidate_seconds = meta_.revalidate_seconds;
+    row.s3_key = meta_.s3_key;
+    row.etag = meta_.etag;
+    row.ttl = meta_.ttl;
+    row.status = rendered_.body.metadata.status;
+    if (!rendered_.body.metadata.content_type.empty())
+      row.content_type = rendered_.body.metadata.content_type;
+    row.cache_key = meta_.cache_key;
+    row.version = meta_.version;
+    row.tags = meta_.tags;
+    meta_.current_sk = row.sk;
+  }
+  if (auto refused = refusal()) co_return Ended(*std::move(refused));
+  co_return Ended();
+}
+
+// Why the guards forbid it, judged on what was read.
+std::optional<PublishRefused> Publication::refusal() const {
+  using Reason = PublishRefused::Reason;
+  if (options_.if_version && (before_ ? before_->version.value_or(0) : 0) != *options_.if_version) {
+    return PublishRefused{Reason::version, before_};
+  }
+  if (!before_) return std::nullopt;
+  if (before_->pinned) return PublishRefused{Reason::pinned, before_};
+  if (meta_.generated_at < before_->newest_generation() ||
+      (options_.monotonic && meta_.generated_at <= before_->generated_at)) {
+    return PublishRefused{Reason::superseded, before_};
+  }
+  return std::nullopt;
+}
+
+// Durable before it returns; what rows shall call it.
+Task<Result<std::string>> Publication::store_body() {
+  if (before_ && before_->etag == meta_.etag) {
+    auto current = co_await isr_.bodies.read(before_->s3_key);
+    // Only a body of ours: nobody else may then delete it under us.
+    if (current && *current && (*current)->metadata.sha256 && same(rendered_.body, **current)) {
+      co_return before_->s3_key;
+    }
+  }
+  const std::string key =
+      body_key_for(lease_.page, rendered_.body.metadata.content_type, isr_.clock.now(), isr_.random);
+  const bool keep_lease = rendered_.body.bytes.size() >= kLargeBody && lease_.expires_at > 0;
+  Result<void> written;
+  const auto write = [&]() -> Task<void> {
+    for (int attempt = 0;; ++attempt) {
+      // The same bytes under the same key: a repeat is safe.
+      written = co_await isr_.bodies.write(key, rendered_.body);
+      const bool passing = !written && (written.error().code == ErrorCode::ambiguous ||
+                                        written.error().code == ErrorCode::unavailable);
+      if (!passing || attempt + 1 == kAttempts) co_return;
+      co_await pause(isr_, attempt);
+    }
+  };
+  if (keep_lease) {
+    Task<void> work = write();
+    co_await keep(isr_, lease_, std::move(work),
+                  std::stop_source());  // If it is lost, the transaction will see.
+  } else {
+    co_await write();
+  }
+  if (!written) co_return written.error();
+  body_key_ = key;
+  co_return isr_.bodies.reference(key);
+}
+
+std::vector<TransactItem> Publication::items() const {
+  const std::string& pk = lease_.page.pk;
+  std::vector<TransactItem> items;
+  const std::int64_t now = isr_.now();
+  items.emplace_back(Delete{{pk, std::string(kLockSk)},
+                            attr("lease_token") == lease_.token && attr("lease_expires_at") > now});
+
+  Condition older = options_.monotonic ? attr("generated_at") < meta_.generated_at
+                                       : attr("generated_at") <= meta_.generated_at;
+  Condition as_seen =
+      before_ && before_->version ? attr("version") == *before_->version : attr("version").not_exists();
+  items.emplace_back(Put{to_item(pk, meta_), (attr("generated_at").not_exists() || std::move(older)) &&
+                                                 attr("pinned").not_exists() && std::move(as_seen)});
+  if (options_.request) {
+    Condition ours = attr("status") == name(RequestStatus::started);
+    if (options_.request->owner_token)
+      ours = std::move(ours) && attr("owner_token") == *options_.request->owner_token;
+    items.emplace_back(Update{{pk, request_sk(options_.request->id)},
+                              Changes()
+                                  .set("status", name(RequestStatus::completed))
+                                  .set("result_s3_key", meta_.s3_key)
+                                  .set("ttl", now + isr_.settings.request_retention.count())
+                                  .remove("in_progress_expires_at")
+                                  .remove("error"),
+                              std::move(ours)});
+  }
+  if (version_) {
+    items.emplace_back(Put{to_item(pk, *version_), attr("pk").not_exists()});
+    const auto kept = static_cast<std::size_t>(options_.history - 1);  // Besides the new one.
+    std::size_t excess = versions_.size() > kept ? versions_.size() - kept : 0;
+    for (auto oldest = versions_.rbegin(); excess > 0 && items.size() < kMaxTrimmed; ++oldest, --excess)
+      items.emplace_back(Delete{{pk, oldest->sk}});
+  }
+  return items;
+}
+
+// Empty: META was changed by somebody; look again.
+Task<Result<std::optional<PublishOutcome>>> Publication::commit() {
+  using Ended = std::optional<PublishOutcome>;
+  auto transacted = co_await transact_repeatedly(isr_, items());
+  const bool unsure = transacted ? transacted->echo : transacted.error().code == ErrorCode::ambiguous;
+  may_have_happened_ = may_have_happened_ || unsure;
+  if (!transacted && !unsure) co_return std::move(transacted).error();
+
+  const bool committed = transacted && std::holds_alternative<Committed>(transacted->outcome);
+  if (!committed && may_have_happened_) {
+    auto ours = co_await is_ours();
+    if (!ours) co_return std::move(ours).error();
+    if (*ours) co_return Ended(Published{meta_, body_key_.empty()});
+    if (!transacted) co_return std::move(transacted).error();
+  }
+  if (committed) co_return Ended(Published{meta_, body_key_.empty()});
+
+  auto outcome = explain(std::get<Cancelled>(transacted->outcome));
+  if (!outcome) co_return std::move(outcome).error();
+  const auto* refused = std::get_if<PublishRefused>(&*outcome);
+  if (refused == nullptr || refused->reason == PublishRefused::Reason::request)
+    co_return Ended(*std::move(outcome));
+  co_return Ended();
+}
+
+// Which of the transaction's conditions failed.
+Result<PublishOutcome> Publication::explain(const Cancelled& cancelled) const {
+  if (cancelled.reasons.at(0)) {
+    const std::optional<Item>& stored = cancelled.reasons[0]->stored;
+    if (!stored) return PublishOutcome(LeaseLost{});
+    auto lock = read_lock(*stored);
+    if (!lock) return std::move(lock).error();
+    return PublishOutcome(LeaseLost{*std::move(lock)});
+  }
+  if (options_.request && cancelled.reasons.at(2)) {
+    if (!cancelled.reasons[2]->stored) {
+      return Error{ErrorCode::invalid, "there is no request " + options_.request->id + " of " +
+                                           to_string(lease_.page) +
+                                           ": claim it before you publish under its id"};
+    }
+    return PublishOutcome(PublishRefused{PublishRefused::Reason::request, before_});
+  }
+  return PublishOutcome(PublishRefused{PublishRefused::Reason::superseded, before_});
+}
+
+// After an answer that never came: whether the rows are those of this publish.
+Task<Result<bool>> Publication::is_ours() {
+  const std::string& pk = lease_.page.pk;
+  Key meta_key{pk, std::string(kMetaSk)};
+  auto item = co_await get_repeatedly(isr_, std::move(meta_key));
+  if (!item) co_return unsettled(item.error());
+  if (*item) {
+    auto meta = read_meta(**item);
+    if (!meta) co_return std::move(meta).error();
+    if (meta->s3_key == meta_.s3_key) {
+      if (!body_key_.empty()) co_return true;
+      // A body that is used again says nothing about who did so last: a rollback to it may fall into the same second.
+      // The version's row tells, or the request's; where there is neither, META must be all that we would have written.
+      const bool same = meta->version == meta_.version && meta->newest_generation() == meta_.generated_at &&
+                        meta->etag == meta_.etag && meta->tags == meta_.tags && !meta->pinned;
+      if (same && !version_ && !options_.request) co_return true;
+    }
+  }
+  if (version_) {
+    Key key{pk, version_->sk};
+    auto row = co_await get_repeatedly(isr_, std::move(key));
+    if (!row) co_return unsettled(row.error());
+    if (*row) co_return true;
+  }
+  if (options_.request) {
+    Key key{pk, request_sk(options_.request->id)};
+    auto found = co_await get_repeatedly(isr_, std::move(key));
+    if (!found) co_return unsettled(found.error());
+    if (!*found) co_return false;
+    auto row = read_request(**found);
+    if (!row) co_return std::move(row).error();
+    co_return row->status == RequestStatus::completed && row->result_s3_key == meta_.s3_key &&
+        (!options_.request->owner_token || row->owner_token == options_.request->owner_token);
+  }
+  co_return false;
+}
+
+// Nothing refers to it and nothing ever will. If this fails the sweeper finds it.
+Task<void> Publication::drop_body() {
+  if (body_key_.empty()) co_return;
+  [[maybe_unused]] auto removed = co_await isr_.bodies.remove(body_key_);
+}
+
+}  // namespace
+
+std::string_view name(PublishRefused::Reason reason) {
+  switch (reason) {
+    case PublishRefused::Reason::superseded:
+      return "superseded";
+    case PublishRefused::Reason::version:
+      return "version";
+    case PublishRefused::Reason::pinned:
+      return "pinned";
+    case PublishRefused::Reason::request:
+      return "request";
+  }
+  return "?";
+}
+
+Task<Result<PublishOutcome>> publish(const Isr& isr, Lease lease, Rendered rendered, PublishOptions options) {
+  Publication publication(isr, std::move(lease), std::move(rendered), std::move(options));
+  auto outcome = co_await publication.run();
+  // What could not be read afterwards does not unmake a publish that had no answer.
+  if (!outcome && publication.may_have_happened() && outcome.error().code == ErrorCode::unavailable) {
+    outcome.error().code = ErrorCode::ambiguous;
+  }
+  co_return outcome;
+}
+
+}  // namespace facetheory

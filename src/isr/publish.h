@@ -1,0 +1,67 @@
+// Publishing: a rendered page becomes current, in one transaction that also gives the lease back.
+//
+// The transaction deletes LOCK on condition that it still carries our token and has not expired, so that a worker
+// that lost its lease changes nothing. The body is durable before META points at it. With history the page is
+// published by Recipe B (a VER# row and a pointer, older versions trimmed by the same transaction), without by
+// Recipe A; either way META holds all that a reader of Recipe A needs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/isr/lease.h"
+
+namespace facetheory {
+
+// What a render yields.
+struct Rendered {
+  Body body;
+  std::chrono::seconds revalidate{60};   // At least one second.
+  std::optional<std::string> etag = {};  // Default: a strong one, of the bytes' SHA-256.
+  std::vector<std::string> tags = {};
+};
+
+// The request record that a publish completes. Without the owner's token any STARTED record is completed.
+struct RequestToComplete {
+  std::string id;
+  std::optional<std::string> owner_token = {};
+};
+
+struct PublishOptions {
+  int history = 0;                                // Versions to keep, up to 80; 0: none.
+  std::optional<std::chrono::seconds> ttl = {};   // When the table may forget the page; beyond its window.
+  std::optional<std::int64_t> generated_at = {};  // Default: when the lease was acquired.
+  std::optional<RequestToComplete> request = {};
+  // Guards besides token and expiry, which are always on.
+  std::optional<std::int64_t> if_version = {};  // META's version must be this one; 0: it has none.
+  bool monotonic = false;                       // META's generated_at must be strictly older.
+};
+
+struct Published {
+  MetaRow meta;
+  bool body_reused = false;  // The bytes were those of the current version.
+};
+
+// Nothing was written although the lease is ours.
+struct PublishRefused {
+  enum class Reason {
+    superseded,  // META is of a newer generation (or, under `monotonic`, of the same second).
+    version,     // META's version is not `if_version`.
+    pinned,      // The page is pinned: unpin it first.
+    request,     // The request record is not STARTED by that owner any more.
+  };
+  Reason reason = Reason::superseded;
+  std::optional<MetaRow> meta;
+};
+std::string_view name(PublishRefused::Reason reason);
+
+using PublishOutcome = std::variant<Published, LeaseLost, PublishRefused>;
+
+Task<Result<PublishOutcome>> publish(const Isr& isr, Lease lease, Rendered rendered, PublishOptions options);
+
+}  // namespace facetheory

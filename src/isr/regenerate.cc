@@ -1,0 +1,235 @@
+#include "facetheory/isr/regenerate.h"
+
+#include <exception>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include "facetheory/base/log.h"
+#include "facetheory/isr/repeat.h"
+
+namespace facetheory {
+namespace {
+
+// One regeneration, from the first look to the outcome.
+class Regeneration {
+ public:
+  Regeneration(const Isr& isr, Page page, Renderer renderer, RegenerateOptions options)
+      : isr_(isr),
+        page_(std::move(page)),
+        renderer_(std::move(renderer)),
+        options_(std::move(options)),
+        deadline_(isr.clock.monotonic() + options_.wait) {}
+
+  Task<Result<RegenerateOutcome>> run();
+
+ private:
+  using Ended = std::optional<RegenerateOutcome>;
+
+  Task<Result<Ended>> look();
+  Task<Result<Ended>> claim_request();
+  Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
+  Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
+  Task<Result<RegenerateOutcome>> attach(RegenerateOutcome otherwise, std::string why);
+  Task<void> hand_back(std::string why);
+
+  bool may_wait() const {
+    return isr_.clock.monotonic() < deadline_ && !options_.interrupted.stop_requested();
+  }
+
+  const Isr& isr_;
+  Page page_;
+  Renderer renderer_;
+  RegenerateOptions options_;
+  const Duration deadline_;
+
+  PageView seen_;
+  std::optional<RequestClaim> claim_;
+};
+
+Task<Result<RegenerateOutcome>> Regeneration::run() {
+  for (int attempt = 0;; ++attempt) {
+    auto fresh = co_await look();
+    if (!fresh && fresh.error().code == ErrorCode::unavailable && attempt > 0 && may_wait()) {
+      co_await pause(isr_, attempt);
+      continue;
+    }
+    if (!fresh) co_return std::move(fresh).error();
+    if (*fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
+
+    if (options_.request_id && !claim_) {
+      auto ended = co_await claim_request();
+      if (!ended) co_return std::move(ended).error();
+      const bool busy = *ended && std::holds_alternative<RequestInProgress>(**ended);
+      if (*ended && !(busy && may_wait())) co_return **std::move(ended);
+      if (*ended) {
+        co_await pause(isr_, attempt);
+        continue;
+      }
+    }
+    auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
+    if (!acquired) {
+      co_await hand_back(to_string(acquired.error()));
+      co_return std::move(acquired).error();
+    }
+    if (auto* lease = std::get_if<Lease>(&*acquired))
+      co_return co_await render_and_publish(std::move(*lease));
+    if (!may_wait()) {
+      co_return co_await attach(std::get<LeaseHeld>(*std::move(acquired)), "somebody else holds the lease");
+    }
+    co_await pause(isr_, attempt);
+  }
+}
+
+// Ends the matter when the page is fresh and its body is there.
+Task<Result<Regeneration::Ended>> Regeneration::look() {
+  auto seen = co_await view(isr_, page_, Consistency::strong);
+  if (!seen) co_return std::move(seen).error();
+  seen_ = *std::move(seen);
+  if (page_.cache_key.empty()) page_.cache_key = seen_.page.cache_key;
+  if (seen_.freshness.state != PageState::fresh) co_return Ended();
+  if (options_.even_if_fresh && !seen_.meta->pinned) co_return Ended();
+  auto body = co_await isr_.bodies.read(seen_.meta->s3_key);
+  if (!body && body.error().code != ErrorCode::corrupt) co_return std::move(body).error();
+  if (!body || !*body) {
+    log(LogLevel::warning, "the body " + seen_.meta->s3_key + " of " + to_string(page_) +
+                               " is gone or damaged; rendering it anew");
+    co_return Ended();
+  }
+  co_return Ended(AlreadyFresh{*seen_.meta});
+}
+
+Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
+  const auto wait = std::chrono::ceil<std::chrono::seconds>(options_.wait);
+  auto outcome =
+      co_await claim(isr_, page_, *options_.request_id, request_hash(options_.inputs), options_.lease + wait);
+  if (!outcome) co_return std::move(outcome).error();
+  if (auto* ours = std::get_if<RequestClaim>(&*outcome)) {
+    claim_ = std::move(*ours);
+    options_.publish.request = RequestToComplete{claim_->id, claim_->owner_token};
+    co_return Ended();
+  }
+  if (auto* completed = std::get_if<RequestCompleted>(&*outcome)) {
+    co_return Ended(Replayed{completed->row.result_s3_key.value_or("")});
+  }
+  if (auto* busy = std::get_if<RequestInProgress>(&*outcome)) co_return Ended(std::move(*busy));
+  if (auto* other = std::get_if<RequestMismatch>(&*outcome)) co_return Ended(std::move(*other));
+  co_return Ended(std::get<RequestFailed>(*std::move(outcome)));
+}
+
+Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
+  // Somebody may have been quicker between the first look and the lease.
+  auto fresh = co_await look();
+  if (!fresh || *fresh) {
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    if (fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
+    co_await hand_back(to_string(fresh.error()));
+    co_return std::move(fresh).error();
+  }
+
+  std::stop_source lost;
+  std::optional<Result<Rendered>> rendered;
+  std::optional<Error> aborted;
+  const auto render = [&]() -> Task<void> {
+    try {
+      RenderContext context{page_, lease, seen_.meta, lost.get_token()};
+      rendered.emplace(co_await renderer_(std::move(context)));
+    } catch (const boost::system::system_error& error) {
+      if (error.code() != boost::asio::error::operation_aborted) {
+        rendered.emplace(Error{ErrorCode::internal, error.what()});
+      } else {
+        aborted = Error{ErrorCode::unavailable, "the render was interrupted"};
+      }
+    } catch (const std::exception& error) {
+      rendered.emplace(Error{ErrorCode::internal, error.what()});
+    }
+  };
+  const auto refreshed = [this](Lease kept) -> Task<void> {
+    if (!claim_) co_return;
+    RequestClaim ours = *claim_;
+    [[maybe_unused]] auto extended = co_await extend(isr_, std::move(ours), kept.length);
+  };
+  Task<void> work = render();
+  std::function<Task<void>(Lease)> after_refresh = refreshed;
+  const bool kept = co_await keep(isr_, lease, std::move(work), lost, std::move(after_refresh));
+  if (!kept) co_return co_await attach(LeaseLost{}, "the lease was lost while the page was rendered");
+  if (aborted) {
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    co_await hand_back(aborted->message);
+    co_return RenderFailed{*std::move(aborted), 0};
+  }
+  if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
+
+  auto outcome = co_await publish(isr_, lease, **std::move(rendered), options_.publish);
+  if (!outcome) {
+    // `invalid` is the renderer's mistake; anything else may pass. After `ambiguous` LOCK says who is right.
+    if (outcome.error().code == ErrorCode::invalid)
+      co_return co_await give_up(std::move(lease), outcome.error());
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    if (outcome.error().code != ErrorCode::ambiguous) co_await hand_back(to_string(outcome.error()));
+    co_return std::move(outcome).error();
+  }
+  if (auto* published = std::get_if<Published>(&*outcome)) co_return Regenerated{std::move(*published)};
+  if (auto* gone = std::get_if<LeaseLost>(&*outcome)) {
+    co_return co_await attach(std::move(*gone), "the lease was lost before the page was published");
+  }
+  [[maybe_unused]] auto released = co_await release(isr_, lease);
+  auto refused = std::get<PublishRefused>(*std::move(outcome));
+  const std::string why = "not published: " + std::string(name(refused.reason));
+  co_return co_await attach(std::move(refused), why);
+}
+
+// The render failed: everybody backs off.
+Task<Result<RegenerateOutcome>> Regeneration::give_up(Lease lease, Error error) {
+  RenderFailed failed{std::move(error), 0};
+  const std::string why = to_string(failed.error);
+  auto backed_off = co_await back_off(isr_, std::move(lease), why);
+  if (backed_off) {
+    if (const auto* until = std::get_if<BackedOff>(&*backed_off)) failed.retry_at = until->until;
+  }
+  co_await hand_back(why);
+  co_return failed;
+}
+
+// Somebody else had the page. Where the render that is current began after our request, it is our request's
+// result too; otherwise the request is handed back.
+Task<Result<RegenerateOutcome>> Regeneration::attach(RegenerateOutcome otherwise, std::string why) {
+  if (!claim_) co_return otherwise;
+  auto meta = co_await get_meta(isr_, page_, Consistency::strong);
+  const std::int64_t after = claim_->started_at + isr_.settings.clock_skew.count();
+  // A rollback dates its pin, not a render.
+  if (meta && *meta && !(*meta)->pinned && (*meta)->generated_at > after) {
+    RequestClaim ours = *claim_;
+    auto completed = co_await complete(isr_, std::move(ours), (*meta)->s3_key);
+    if (!completed) co_return std::move(completed).error();
+    if (std::holds_alternative<RequestChanged>(*completed)) {
+      if (std::holds_alternative<AlreadyFresh>(otherwise)) co_return otherwise;
+      co_return Replayed{(*meta)->s3_key};
+    }
+    co_return otherwise;
+  }
+  co_await hand_back(why);
+  co_return otherwise;
+}
+
+Task<void> Regeneration::hand_back(std::string why) {
+  if (!claim_) co_return;
+  RequestClaim ours = *claim_;
+  auto failed = co_await fail(isr_, std::move(ours), std::move(why));
+  if (!failed) {
+    log(LogLevel::warning, "the request " + claim_->id + " of " + to_string(page_) +
+                               " stays in progress until its time is over: " + to_string(failed.error()));
+  }
+}
+
+}  // namespace
+
+Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,
+                                           RegenerateOptions options) {
+  Regeneration regeneration(isr, std::move(page), std::move(renderer), std::move(options));
+  co_return co_await regeneration.run();
+}
+
+}  // namespace facetheory

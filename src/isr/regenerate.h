@@ -1,0 +1,67 @@
+// Regeneration, all of it in the safe order: look at META; claim the request record; acquire the lease; look
+// again; render while the lease is kept alive; store the body; publish, complete the record and give the lease
+// back in one transaction.
+//
+// Each step is also a function of its own (lease.h, publish.h, requests.h).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+
+#include "facetheory/isr/pages.h"
+#include "facetheory/isr/publish.h"
+#include "facetheory/isr/requests.h"
+
+namespace facetheory {
+
+struct RenderContext {
+  Page page;
+  Lease lease;
+  std::optional<MetaRow> previous;  // What is being replaced.
+  std::stop_token lost;  // Asked to stop when the lease is lost: nothing can be published any more.
+};
+// An error (or an exception) publishes nothing and makes everybody back off. A renderer that was cancelled
+// (boost::system::system_error operation_aborted) gives the lease back at once instead.
+using Renderer = std::function<Task<Result<Rendered>>(RenderContext)>;
+
+struct RegenerateOptions {
+  std::chrono::seconds lease{30};
+  std::string owner = {};
+  PublishOptions publish = {};  // Its `request` is filled in here.
+  // The idempotency key and the inputs that must be the same in every retry.
+  std::optional<std::string> request_id = {};
+  std::map<std::string, std::string> inputs = {};
+  // How long to wait for somebody else's render or request; zero: not at all.
+  Duration wait{0};
+  // Ends the waiting at once when it asks to stop.
+  std::stop_token interrupted = {};
+  bool even_if_fresh = false;
+};
+
+struct AlreadyFresh {
+  MetaRow meta;
+};
+struct Regenerated {
+  Published published;
+};
+// The request was done before, or by whoever held the lease; this was its result.
+struct Replayed {
+  std::string result_s3_key;
+};
+struct RenderFailed {
+  Error error;
+  std::int64_t retry_at = 0;  // Nobody tries before; 0: at once.
+};
+using RegenerateOutcome =
+    std::variant<AlreadyFresh, Regenerated, Replayed, LeaseHeld, RequestInProgress, RequestMismatch,
+                 RequestFailed, RenderFailed, LeaseLost, PublishRefused>;
+
+Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,
+                                           RegenerateOptions options);
+
+}  // namespace facetheory

@@ -1,0 +1,62 @@
+#include "facetheory/isr/repeat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace facetheory {
+
+Task<void> pause(const Isr& isr, int attempt) {
+  const std::uint64_t longest = std::min<std::uint64_t>(500, std::uint64_t{25} << std::min(attempt, 5));
+  const std::uint64_t shortest = longest / 2;
+  const auto milliseconds = shortest + uniform(isr.random, longest - shortest + 1);
+  co_await isr.clock.sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+Task<Result<std::optional<Item>>> get_repeatedly(const Isr& isr, Key key) {
+  for (int attempt = 0;; ++attempt) {
+    auto item = co_await isr.table.get(key, Consistency::strong);
+    if (item || item.error().code != ErrorCode::unavailable || attempt + 1 == kAttempts) co_return item;
+    co_await pause(isr, attempt);
+  }
+}
+
+Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durability durability, bool& echo) {
+  for (int attempt = 0;; ++attempt) {
+    auto outcome = co_await isr.table.write(write, durability);
+    if (outcome) co_return outcome;
+    Error error = std::move(outcome).error();
+    if (error.code == ErrorCode::ambiguous) echo = true;
+    const bool again = echo && (error.code == ErrorCode::ambiguous || error.code == ErrorCode::unavailable);
+    if (!again) co_return error;
+    if (attempt + 1 == kAttempts) {
+      error.code = ErrorCode::ambiguous;
+      co_return error;
+    }
+    co_await pause(isr, attempt);
+  }
+}
+
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items) {
+  const std::string client_token = uuid_v4(isr.random);
+  bool echo = false;
+  for (int attempt = 0;; ++attempt) {
+    auto outcome = co_await isr.table.transact(items, client_token);
+    if (outcome) co_return Transacted{*std::move(outcome), echo};
+
+    Error error = std::move(outcome).error();
+    if (error.code == ErrorCode::ambiguous) {
+      echo = true;
+    } else if (error.code != ErrorCode::unavailable) {
+      co_return error;
+    }
+    if (attempt + 1 == kAttempts) {
+      if (echo) error.code = ErrorCode::ambiguous;
+      co_return error;
+    }
+    co_await pause(isr, attempt);
+  }
+}
+
+}  // namespace facetheory

@@ -1,0 +1,33 @@
+// Repeating what may have happened. An `ambiguous` transaction is repeated under its client token, with the very
+// same items; whether a failed condition is then the echo of the first attempt, the caller finds out by reading.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "facetheory/isr/isr.h"
+
+namespace facetheory {
+
+inline constexpr int kAttempts = 4;
+
+// 25 ms, doubled with every attempt (0, 1, ...) up to 500 ms; at random between half of that and all.
+Task<void> pause(const Isr& isr, int attempt);
+
+// A consistent read that is worth several attempts, because an answer was lost and something hangs on it.
+Task<Result<std::optional<Item>>> get_repeatedly(const Isr& isr, Key key);
+
+// One write that has the same effect however often it is carried out (its condition names a token of ours). It
+// is repeated when it may have happened; `echo` is then true, and a failed condition can be the echo of an earlier
+// attempt. `unavailable` only when no attempt can have done anything.
+Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durability durability, bool& echo);
+
+struct Transacted {
+  TransactOutcome outcome;
+  bool echo = false;  // An earlier attempt may have been carried out.
+};
+
+// `ambiguous` when no attempt got an answer; `unavailable` only when all of them certainly did nothing.
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items);
+
+}  // namespace facetheory

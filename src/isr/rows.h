@@ -1,0 +1,122 @@
+// The rows of a page's partition as typed records, and their way from and to items.
+//
+// Reading is tolerant of what other writers leave out or add, and strict about types: an attribute of the wrong
+// type is `corrupt`, and the message names row, attribute and type. Fractions of a second are dropped. Times are
+// whole seconds since 1970.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "facetheory/base/result.h"
+#include "facetheory/table/item.h"
+
+namespace facetheory {
+
+inline constexpr std::string_view kMetaSk = "META";
+inline constexpr std::string_view kLockSk = "LOCK";
+inline constexpr std::string_view kVersionPrefix = "VER#";
+inline constexpr std::string_view kRequestPrefix = "REQ#";
+
+// META: the page's pointer.
+struct MetaRow {
+  std::string s3_key;
+  std::int64_t generated_at = 0;  // When its render began; 0: it was invalidated.
+  std::int64_t revalidate_seconds = 0;
+  std::optional<std::string> etag = {};
+  std::optional<std::int64_t> ttl = {};
+  std::optional<std::string> current_sk = {};  // With history: the version row it points at.
+  std::optional<std::int64_t> version = {};    // Raised by every change of the pointer.
+  // Ours; a writer in another language drops them.
+  std::vector<std::string> tags = {};
+  bool pinned = false;
+  std::optional<std::int64_t> last_generated_at = {};  // The truth while generated_at is 0.
+  std::optional<std::string> cache_key = {};
+
+  // When the latest render that was ever current began.
+  std::int64_t newest_generation() const { return std::max(generated_at, last_generated_at.value_or(0)); }
+
+  friend bool operator==(const MetaRow&, const MetaRow&) = default;
+};
+
+// LOCK: the page's lease, or the backoff after a failed render.
+struct LockRow {
+  std::string lease_token;
+  std::optional<std::int64_t> lease_expires_at = {};  // Absent: not held.
+  std::optional<std::int64_t> ttl = {};
+  // Ours.
+  std::optional<std::int64_t> acquired_at = {};
+  std::optional<std::string> owner = {};
+  std::int64_t failures = 0;  // Renders that failed in a row.
+  std::optional<std::string> last_error = {};
+
+  bool held_at(std::int64_t now) const { return lease_expires_at && *lease_expires_at > now; }
+
+  friend bool operator==(const LockRow&, const LockRow&) = default;
+};
+
+// VER#<id>: one generation that was kept. Ids sort by time of creation.
+struct VersionRow {
+  std::string sk;
+  std::string s3_key;
+  std::int64_t generated_at = 0;
+  std::int64_t revalidate_seconds = 0;
+  std::optional<std::string> etag = {};
+  std::optional<std::int64_t> ttl = {};
+  std::optional<std::int64_t> status = {};
+  std::optional<std::string> content_type = {};
+  std::optional<std::string> cache_key = {};
+  std::optional<std::int64_t> version = {};
+  std::vector<std::string> tags = {};
+
+  friend bool operator==(const VersionRow&, const VersionRow&) = default;
+};
+
+enum class RequestStatus { started, completed, failed };
+std::string_view name(RequestStatus status);  // "STARTED", ...
+
+// REQ#<idempotency key>: one regeneration intent.
+struct RequestRow {
+  std::string request_hash;
+  RequestStatus status = RequestStatus::started;
+  std::optional<std::string> result_s3_key = {};
+  std::optional<std::int64_t> ttl = {};
+  // Ours; a record of another writer may lack them all.
+  std::optional<std::string> owner_token = {};
+  std::optional<std::int64_t> started_at = {};
+  std::optional<std::int64_t> in_progress_expires_at = {};
+  std::int64_t attempt = 1;
+  std::optional<std::int64_t> first_seen_at = {};  // Of a foreign STARTED record, when one of ours met it.
+  std::optional<std::string> error = {};
+  bool retryable = true;  // Of a FAILED record: whether the same request may be claimed anew.
+
+  // Past its ttl a record counts as absent.
+  bool expired_at(std::int64_t now) const { return ttl && *ttl <= now; }
+
+  friend bool operator==(const RequestRow&, const RequestRow&) = default;
+};
+
+// The row of a tag, or of a tenant as a whole.
+struct TagRow {
+  std::optional<std::int64_t> invalidated_at = {};  // Renders that began at or before it are stale,
+  std::optional<std::int64_t> purged_at = {};       // and at or before this one, missing.
+
+  friend bool operator==(const TagRow&, const TagRow&) = default;
+};
+
+Result<MetaRow> read_meta(const Item& item);
+Result<LockRow> read_lock(const Item& item);
+Result<VersionRow> read_version(const Item& item);
+Result<RequestRow> read_request(const Item& item);
+Result<TagRow> read_tag(const Item& item);
+
+Item to_item(std::string_view pk, const MetaRow& row);
+Item to_item(std::string_view pk, const LockRow& row);
+Item to_item(std::string_view pk, const VersionRow& row);
+Item to_item(std::string_view pk, std::string_view sk, const RequestRow& row);
+
+}  // namespace facetheory

@@ -1,0 +1,678 @@
+#!/usr/bin/python3
+"""Every command of facetheory: outcomes, exit codes, the shape of its JSON, and what it says to bad input.
+
+    cli_test.py --facetheory build/release/facetheory [WORD...]
+
+Runs the cases whose name contains each WORD, or all. Each has a folder of its own, so that they run side by side: most
+of their time is waiting for leases to expire.
+"""
+import argparse
+import base64
+import concurrent.futures
+import hashlib
+import inspect
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "interop"))
+
+import regenerate_cases  # noqa: E402
+from dynamodb_local import TABLE, DynamoDbLocal  # noqa: E402
+from harness import Cli, between, same  # noqa: E402
+
+COMMANDS = ["table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
+            "meta", "get", "versions", "rollback", "pin", "unpin", "list", "request claim", "request complete", "request fail",
+            "request show", "invalidate", "regenerate", "gc"]
+TOKEN = "0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55"  # nobody's
+
+
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- The command line itself ---
+
+def every_command_teaches_what_it_does(cli):
+    overview = cli.plain("--help")
+    same(overview.code, 0)
+    for command in COMMANDS:
+        if f"\n  {command} " not in overview.out.decode():
+            raise AssertionError(f"the overview lacks {command}: {overview}")
+        help_text = cli.plain(*command.split(), "--help")
+        same(help_text.code, 0)
+        for part in (f"Usage: facetheory {command}", "\nExample", f"facetheory {command} ", "\nOutcomes and exit codes:\n", "--json"):
+            if part not in help_text.out.decode():
+                raise AssertionError(f"lacks {part!r}: {help_text}")
+        same(max(map(len, help_text.out.decode().splitlines())) <= 130, True)
+        cli(*command.split(), "--help").is_("done")
+    if (cli.folder / "facetheory-data").exists():
+        raise AssertionError("--help has opened a table")
+
+
+def without_a_command_an_overview_is_shown_and_the_exit_code_is_2(cli):
+    answer = cli.plain()
+    same((answer.code, b"Commands:" in answer.out), (2, True))
+    cli().is_("usage", 2, code="invalid").says("needs a command")
+    answer = cli.plain("lease")
+    same((answer.code, b"lease acquire" in answer.out), (2, True))
+    cli("lease").is_("usage", 2).says("acquire, refresh, release, show")
+
+
+def the_version_is_told(cli):
+    answer = cli.plain("--version")
+    same(answer.code, 0)
+    version = re.fullmatch(r"facetheory (\d+\.\d+\.\d+)\n", answer.out.decode()).group(1)
+    cli("--version").is_("done", version=version)
+
+
+def an_unknown_word_gets_a_suggestion(cli):
+    cli("regenrate", "/x").is_("usage", 2).says("unknown command 'regenrate'", "did you mean regenerate?")
+    cli("lease", "aquire", "/x").is_("usage", 2).says("unknown command 'aquire'", "did you mean acquire?")
+    cli("lease", "acquire", "/x", "--fro", "30s").is_("usage", 2).says("unknown option --fro", "did you mean --for?")
+    cli("lease", "acquire", "/x", "--colour=red").is_("usage", 2).says("unknown option --colour", "facetheory lease acquire --help")
+    cli("--color", "meta", "/x").is_("usage", 2).says("unknown option --color")
+    cli("meta", "/x", "/y").is_("usage", 2).says("unexpected argument '/y'")
+    cli("meta", "/x", "--", "/y").is_("usage", 2).says("unexpected argument '/y'")
+    cli("xyzzy").is_("usage", 2).says("unknown command 'xyzzy'; see: facetheory --help")
+
+
+def global_options_stand_before_or_after_the_command(cli):
+    pk = f"TENANT#acme#CACHE#{sha256('/x')}"
+    for words in (["--tenant", "acme", "--json", "lease", "acquire", "/x"], ["lease", "--tenant", "acme", "acquire", "/x", "--json"],
+                  ["lease", "acquire", "/x", "--tenant=acme", "--json", "--table", "memory:"]):
+        answer = cli.plain(*words, "--table", "memory:") if "--table" not in words else cli.plain(*words)
+        answer.is_("acquired", pk=pk, tenant="acme", cache_key="/x")
+    same((cli.folder / "facetheory-data/table").exists(), False)
+
+
+def a_missing_or_empty_or_repeated_value_is_refused(cli):
+    cli("lease", "release", "/x", "--token").is_("usage", 2).says("--token needs a value")
+    cli("lease", "release", "/x").is_("usage", 2).says("--token is required; give --token TOKEN")
+    cli("lease", "release", "/x", "--token", "").is_("usage", 2).says("--token: the value is empty")
+    cli("lease", "release", "/x", "--token=").is_("usage", 2).says("--token: the value is empty")
+    cli("lease", "release", "/x", "--token", TOKEN, "--token", TOKEN).is_("usage", 2).says("--token: is given more than once")
+    cli("meta").is_("usage", 2).says("KEY", "--pk")
+    cli("meta", "").is_("usage", 2).says("cache key is empty")
+    cli("publish", "/x", "--token", TOKEN, "--body", "-").is_("usage", 2).says("--revalidate is required")
+
+
+def words_after_two_dashes_are_taken_as_they_are(cli):
+    cli.plain("--json", "key", "--", "--help").is_("done", pk=f"CACHE#{sha256('--help')}")
+    cli.plain("--json", "key", "--", "--json").is_("done", pk=f"CACHE#{sha256('--json')}")
+    for odd in ("list", "lease", "[a,b]", "{}", "%%", "a b", "'quoted'", '"x"', "é", "-5"):
+        cli("key", odd).is_("done", pk=f"CACHE#{sha256(odd)}")
+
+
+def tokens_may_begin_with_a_dash(cli):
+    cli("lease", "release", "/x", "--token", "-5").is_("lost", 3)
+    cli("lease", "release", "/x", "--token=--json").is_("lost", 3)
+    cli("publish", "/x", "--token", "[a,b]", "--body", cli.file("x"), "--revalidate", "60", "--etag", '"[a,b]"').is_("lost", 3)
+
+
+# --- Bad input ---
+
+def malformed_durations_are_refused(cli):
+    bad = {"": "is empty", "soon": "no duration", "1.5s": "no duration", "3w": "no duration", "-3s": "is negative", "1500ms":
+           "whole number of seconds", "9999999999999999999s": "longer than a hundred years", "40000d": "longer than a hundred years"}
+    for text, why in bad.items():
+        for words in (["lease", "acquire", "/x", "--for", text], ["lease", "refresh", "/x", "--token", TOKEN, "--for", text],
+                      ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", text],
+                      ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--ttl", text],
+                      ["request", "claim", "/x", "--id", "r", "--for", text], ["gc", "--grace", text]):
+            option = [word for word in words if word.startswith("--")][-1]
+            cli(*words).is_("usage", 2, code="invalid").says(f"facetheory: {option}: ", why)
+    for text in ("1s", "0", "901s", "16m"):
+        cli("lease", "acquire", "/x", "--for", text).is_("usage", 2).says(f"--for: '{text}' is too")
+    cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "0s").is_("usage", 2).says("--revalidate: '0s' is too short")
+    cli("regenerate", "/x", "--revalidate", "60s", "--wait=later", "--", "true").is_("usage", 2).says("--wait: 'later' is no duration")
+    same((cli.folder / "facetheory-data").exists(), False)  # all of that was seen before a table was opened
+
+
+def malformed_numbers_are_refused(cli):
+    publish = ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"]
+    for option, texts in {"--history": ["-1", "81", "x", "1e2", "", "99999999999999999999"],
+                          "--generated-at": ["0", "-5", "now", "1731672000000", "1.5"], "--status": ["99", "1000", "ok"]}.items():
+        for text in texts:
+            cli(*publish, option, text).is_("usage", 2).says(f"{option}: ")
+    for text in ("version=", "version=x", "version=-1", "version=9223372036854775808", "versoin=7", "monotonous", ""):
+        cli(*publish, "--guard", text).is_("usage", 2).says("--guard: ")
+    cli(*publish, "--guard", "version=1", "--guard", "version=2").is_("usage", 2).says("two different versions")
+    for text in ("0", "-1", "all"):
+        cli("list", "--limit", text).is_("usage", 2).says("--limit: ")
+    cli("list", "--state", "rotten").is_("usage", 2).says("--state: 'rotten'", "fresh, stale and missing")
+
+
+def malformed_keys_and_names_are_refused(cli):
+    cli("meta", "a\nb").is_("usage", 2).says("KEY: ", "control character")
+    cli("meta", "x" * 20000).is_("usage", 2).says("KEY: ", "20000 bytes")
+    cli("meta", b"\xff\xfe".decode(errors="surrogateescape")).is_("usage", 2).says("KEY: ", "UTF-8")
+    for pk in ("", "META", "CACHE", "TENANT#acme#TAG#x", f"TENANT##CACHE#{sha256('/x')}", "TAG#x"):
+        cli("meta", "--pk", pk).is_("usage", 2).says("--pk: ")
+    for tenant in ("", "a#b", "a\x07b", "t" * 600):
+        cli("meta", "/x", "--tenant", tenant).is_("usage", 2).says("--tenant: ")
+        cli("list", "--tenant", tenant).is_("usage", 2).says("--tenant: ")
+    cli("invalidate", "--whole-tenant", "a#b").is_("usage", 2).says("--whole-tenant: ")
+    for tag in ("", "a\nb", "t" * 600):
+        cli("invalidate", "--tag", tag).is_("usage", 2).says("--tag: ")
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--tag", tag).is_("usage", 2).says("--tag: ")
+    for request in ("", "a\nb"):
+        cli("request", "show", "/x", "--id", request).is_("usage", 2).says("--id: ")
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--id", request).is_("usage", 2).says("--id: ")
+    for value in ("novalue", "=x", b"a=\xff".decode(errors="surrogateescape")):
+        cli("request", "claim", "/x", "--id", "r", "--input", value).is_("usage", 2).says("--input: ")
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "a=2").is_("usage", 2).says("'a' is given twice")
+    for token in ("a\x01b", b"\xff".decode(errors="surrogateescape")):
+        cli("lease", "refresh", "/x", "--token", token).is_("usage", 2).says("--token: ")
+    for header in ("nocolon", ": x", "a b: c", "Content-Type: x", "a: b\nc"):
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--header", header).is_("usage", 2).says("--header: ")
+
+
+def a_page_is_named_once(cli):
+    pk = f"TENANT#acme#CACHE#{sha256('/x')}"
+    cli("meta", "/x", "--pk", pk).is_("usage", 2).says("KEY or --pk")
+    cli("meta", "--pk", pk).is_("missing", pk=pk, tenant="acme")
+    cli("meta", "--pk", pk, "--tenant", "acme").is_("missing", pk=pk)
+    cli("meta", "--pk", pk, "--tenant", "other").is_("usage", 2).says("tenant 'acme'", "--tenant says 'other'")
+    cli("meta", "--pk", f"CACHE#{sha256('/x')}", "--tenant", "acme").is_("usage", 2).says("no tenant")
+
+
+def a_table_or_bodies_that_cannot_be_is_refused(cli):
+    cli("meta", "/x", "--table", "sqlite:x").is_("usage", 2).says("sqlite:x", "--table", "FACETHEORY_TABLE")
+    cli("meta", "/x", "--bodies", "ftp://x").is_("usage", 2).says("ftp://x", "--bodies", "FACETHEORY_BODIES")
+    cli.with_environment(FACETHEORY_TABLE="lmdb:")("meta", "/x").is_("usage", 2).says("lmdb:<directory>", "FACETHEORY_TABLE")
+    cli("meta", "/x", "--table", "dynamodb:").is_("usage", 2).says("FACETHEORY_CACHE_TABLE_NAME")
+    cli("meta", "/x", "--bodies", "s3:").is_("usage", 2).says("FACETHEORY_ISR_BUCKET")
+    cli.file("file")
+    answer = cli("meta", "/x", "--table", "lmdb:file/table")
+    same((answer.code in (1, 2), answer["outcome"] in ("failed", "usage")), (True, True))
+    answer.says("lmdb:file/table")
+
+
+def the_environment_names_table_and_bodies(cli):
+    named = cli.with_environment(FACETHEORY_TABLE="lmdb:here/t", FACETHEORY_BODIES="file:here/b")
+    named.publish("/x")
+    same((cli.folder / "here/t").is_dir() and (cli.folder / "here/b").is_dir(), True)
+    same((cli.folder / "facetheory-data").exists(), False)
+    named("meta", "/x", "--table", "memory:").is_("missing")
+    answer = cli.with_environment(FACETHEORY_CACHE_TABLE_NAME="pages")("meta", "/x").is_("missing")
+    answer.says("warning", "FACETHEORY_CACHE_TABLE_NAME", "FACETHEORY_TABLE")
+
+
+def an_answer_that_cannot_be_written_is_a_failure(cli):
+    for redirection in (">/dev/full", ">&-"):
+        answer = cli.shell(f"$FT lease acquire /x --for 2s --table memory: {redirection}")
+        same(answer.code, 1)
+        answer.says("cannot write the answer to stdout", "acquired")
+    cli.publish("/big", body=b"x" * 3_000_000)
+    answer = cli.shell("$FT get /big | head -c 1; exit ${PIPESTATUS[0]}")
+    same((answer.code, answer.out), (1, b"x"))
+    answer.says("Broken pipe")
+    same(cli.shell("$FT get /big <&- >page; wc -c <page").out.strip(), b"3000000")
+
+
+# --- Table and keys ---
+
+def a_table_is_made_and_described(cli):
+    for command in ("create", "describe"):
+        answer = cli("table", command).is_("done", status="ACTIVE", items=0, expires_rows=False)
+        same(answer["uri"].startswith("lmdb:"), True)
+    cli.publish("/x")
+    cli("table", "describe").is_("done", items=1)
+
+
+def a_key_is_computed_without_a_table(cli):
+    answer = cli.plain("key", "/news/42")
+    same((answer.code, answer.out.decode()), (0, f"CACHE#{sha256('/news/42')}\n"))
+    cli("key", "/news/42", "--tenant", "acme").is_("done", pk=f"TENANT#acme#CACHE#{sha256('/news/42')}")
+    cli("key", "--tenant", "acme", "--route", "/news/{slug}", "--param", "slug=a b", "--query", "p=2", "--query", "A=1").is_(
+        "done", pk="CACHE#acme::/news/{slug}?slug=a%20b&A=1&p=2")
+    auth = cli("key", "--tenant", "acme", "--route", "/", "--auth", "role=admin", "--cookie", "b=2")["pk"]
+    same(re.fullmatch(r"CACHE#acme::/\?#auth=[0-9a-f]{24}&cookies=[0-9a-f]{24}", auth) is not None, True)
+    cli("key").is_("usage", 2).says("CACHE_KEY", "--route")
+    cli("key", "/x", "--route", "/x").is_("usage", 2).says("not both")
+    cli("key", "--param", "a=b").is_("usage", 2).says("--route")
+    cli("key", "--route", "/x", "--param", "ab").is_("usage", 2).says("--param: 'ab'")
+    cli("key", "--tenant", "a", "--route", "no-slash").is_("usage", 2).says("--route")
+    same((cli.folder / "facetheory-data").exists(), False)
+    cli.plain("--json", "meta", "--pk", "CACHE#acme::/news/{slug}?slug=a").is_("missing", tenant="acme")
+
+
+# --- Leases ---
+
+def a_lease_is_acquired_refreshed_and_released(cli):
+    now = int(time.time())
+    first = cli("lease", "acquire", "/x", "--for", "30s", "--owner", "me").is_("acquired", pk=f"CACHE#{sha256('/x')}")
+    between(now + 30, first["lease_expires_at"], now + 40)
+    between(now, first["acquired_at"], now + 10)
+    held = cli("lease", "acquire", "/x").is_("held", 3, owner="me", lease_expires_at=first["lease_expires_at"])
+    held.says("is held until", "by me")
+    same("lease_token" in held, False)
+    cli("lease", "show", "/x").is_("held", owner="me")
+    refreshed = cli("lease", "refresh", "/x", "--token", first["lease_token"], "--for", "5m").is_("refreshed")
+    between(now + 300, refreshed["lease_expires_at"], now + 310)
+    cli("lease", "refresh", "/x", "--token", TOKEN).is_("lost", 3, lease_expires_at=refreshed["lease_expires_at"]).says("somebody else")
+    cli("lease", "release", "/x", "--token", TOKEN).is_("lost", 3)
+    cli("lease", "release", "/x", "--token", first["lease_token"]).is_("released")
+    cli("lease", "release", "/x", "--token", first["lease_token"]).is_("lost", 3)
+    cli("lease", "show", "/x").is_("free")
+
+
+def without_json_a_lease_is_its_token_alone(cli):
+    answer = cli.shell("token=$($FT lease acquire /x --for 1m) && $FT lease refresh /x --token $token && $FT lease release /x --token $token")
+    same(answer.code, 0)
+    same(answer.out.decode().startswith("refreshed\n") and answer.out.decode().endswith("released\npk         CACHE#" + sha256("/x") + "\ncache_key  /x\n"), True)
+    cli("lease", "acquire", "/x").is_("acquired")
+    answer = cli.plain("lease", "acquire", "/x")
+    same((answer.code, answer.out), (3, b""))
+    answer.says("is held until", f":")
+
+
+def an_expired_lease_is_lost_and_taken_over(cli):
+    first = cli("lease", "acquire", "/x", "--for", "2s").is_("acquired")
+    time.sleep(max(0, first["lease_expires_at"] - time.time()) + 0.1)
+    cli("lease", "refresh", "/x", "--token", first["lease_token"]).is_("lost", 3).says("its time is over")
+    cli("publish", "/x", "--token", first["lease_token"], "--body", cli.file("b"), "--revalidate", "60s").is_("lost", 3)
+    second = cli("lease", "acquire", "/x").is_("acquired")
+    same(second["lease_token"] == first["lease_token"], False)
+    cli("meta", "/x").is_("missing")
+
+
+# --- Publishing and reading ---
+
+def a_page_is_published_and_read(cli):
+    lease = cli("lease", "acquire", "/x").is_("acquired")
+    published = cli("publish", "/x", "--token", lease["lease_token"], "--body", cli.file("page.html", b"<p>\xc3\xa9</p>"), "--revalidate", "60s",
+                    "--etag", '"v1"', "--content-type", "text/plain", "--ttl", "7d", "--tag", "news", "--tag", "front", "--status", "203",
+                    "--header", "X-Robots-Tag:  none ", "--header", "cache-tag: a").is_(
+        "published", generated_at=lease["acquired_at"], revalidate_seconds=60, etag='"v1"', tags=["front", "news"], body_reused=False,
+        cache_key="/x")
+    between(int(time.time()) + 7 * 86400 - 20, published["ttl"], int(time.time()) + 7 * 86400 + 20)
+    meta = cli("meta", "/x").is_("fresh", s3_key=published["s3_key"], generated_at=lease["acquired_at"], etag='"v1"', ttl=published["ttl"])
+    same(meta["reason"].startswith("fresh for "), True)
+    cli("lease", "show", "/x").is_("free")
+    same(cli.plain("get", "/x").out, b"<p>\xc3\xa9</p>")
+    cli("get", "/x").is_("fresh", body="<p>é</p>", status=203, content_type="text/plain", headers=["x-robots-tag: none", "cache-tag: a"],
+                         s3_key=published["s3_key"], sha256=hashlib.sha256("<p>é</p>".encode()).hexdigest())
+    cli("publish", "/x", "--token", lease["lease_token"], "--body", "-", "--revalidate", "60s").is_("lost", 3).says("acquire a new one")
+
+
+def without_etag_and_type_a_page_gets_them(cli):
+    published = cli.publish("/x", body=b"1")
+    same(re.fullmatch(r'"[^"]+"', published["etag"]) is not None, True)
+    cli("get", "/x").is_("fresh", status=200, content_type="text/html; charset=utf-8", headers=[], body="1")
+    same("ttl" in published, False)
+
+
+def bytes_of_any_kind_are_kept(cli):
+    body = bytes(range(256)) * 1000
+    cli.publish("/x", body=body)
+    same(cli.plain("get", "/x").out, body)
+    answer = cli("get", "/x").is_("fresh")
+    same((base64.b64decode(answer["body_base64"]), "body" in answer), (body, False))
+    cli.publish("/empty", body=b"")
+    same(cli.plain("get", "/empty").out, b"")
+    cli("get", "/empty").is_("fresh", body="")
+    cli.publish("/control", body=b"\x00\x1b[2J\n")
+    cli("get", "/control").is_("fresh", body="\x00\x1b[2J\n")
+
+
+def a_body_that_cannot_be_read_or_is_too_large_is_refused(cli):
+    publish = ["publish", "/x", "--token", TOKEN, "--revalidate", "60s", "--body"]
+    cli(*publish, "no-such-file").is_("failed", 1).says("no-such-file", "--body", "No such file")
+    cli(*publish, ".").is_("failed", 1).says("Is a directory")
+    answer = cli.shell(f"head -c 67108865 /dev/zero | $FT --json {' '.join(publish)} -")
+    answer.is_("failed", 1).says("stdin (--body -)", "64 MiB")
+
+
+def the_guards_hold(cli):
+    def publish(key, *words):
+        token = cli("lease", "acquire", key).is_("acquired")["lease_token"]
+        answer = cli("publish", key, "--token", token, "--body", "-", "--revalidate", "60s", *words, stdin=b"x")
+        if answer.code == 3:
+            cli("lease", "release", key, "--token", token).is_("released")  # refused, but the lease is still ours
+        return answer
+    publish("/v", "--history", "3", "--guard", "version=0").is_("published", version=1)
+    publish("/v", "--history", "3", "--guard", "version=0").is_("version", 3, version=1).says("--guard version=N")
+    publish("/v", "--history", "3", "--guard", "version=1", "--guard", "version=1").is_("published", version=2)
+    publish("/m", "--generated-at", "1000").is_("published", generated_at=1000)
+    publish("/m", "--generated-at", "1000", "--guard", "monotonic").is_("superseded", 3, generated_at=1000)
+    publish("/m", "--generated-at", "999").is_("superseded", 3)
+    publish("/m", "--generated-at", "1001", "--guard", "monotonic").is_("published", generated_at=1001)
+
+
+def a_ttl_within_the_window_is_refused(cli):
+    for words in (["publish", "/x", "--token", TOKEN, "--body", "-"], ["regenerate", "/x"]):
+        tail = ["--", "true"] if words[0] == "regenerate" else []
+        cli(*words, "--revalidate", "1h", "--ttl", "30m", *tail).is_("usage", 2).says("--ttl", "--revalidate")
+        cli(*words, "--revalidate", "1h", "--ttl", "60m", *tail).is_("usage", 2).says("more than 3600s")
+
+
+def publishing_completes_a_request(cli):
+    lease = cli("lease", "acquire", "/x")["lease_token"]
+    publish = ["publish", "/x", "--token", lease, "--body", cli.file("b"), "--revalidate", "60s"]
+    cli(*publish, "--owner", TOKEN).is_("usage", 2).says("--id")
+    cli(*publish, "--id", "r").is_("failed", 1).says("no request r")
+    owner = cli("request", "claim", "/x", "--id", "r")["owner_token"]
+    cli(*publish, "--id", "r", "--owner", TOKEN).is_("request", 3).says("request show")
+    published = cli(*publish, "--id", "r", "--owner", owner).is_("published")
+    cli("request", "show", "/x", "--id", "r").is_("found", status="COMPLETED", result_s3_key=published["s3_key"])
+
+
+def the_row_alone_is_judged_by_meta_and_all_by_get(cli):
+    cli("meta", "/x").is_("missing", pk=f"CACHE#{sha256('/x')}")
+    cli("get", "/x").is_("missing", 1).says("is missing", "facetheory regenerate")
+    same(cli.plain("get", "/x").out, b"")
+    cli.publish("/x", "--tag", "news")
+    cli("invalidate", "--tag", "news").is_("invalidated", tag="news")
+    cli("meta", "/x").is_("fresh")
+    cli("get", "/x").is_("stale", reason="its tag news was invalidated")
+    cli("invalidate", "--tag", "news", "--purge").is_("purged")
+    cli("get", "/x").is_("missing", 1)
+    cli.publish("/old", "--generated-at", "1000", "--revalidate", "5s")
+    cli("meta", "/old").is_("stale", generated_at=1000)
+
+
+def people_get_text(cli):
+    cli.publish("/x", "--tag", "a", "--tag", "b")
+    text = cli.plain("meta", "/x").out.decode()
+    same(text.startswith("fresh\n"), True)
+    same(re.search(r"^generated_at +\d{10}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|\d+ s ago)\)$", text, re.MULTILINE) is not None, True)
+    same(re.search(r"^tags +a, b$", text, re.MULTILINE) is not None, True)
+    same(cli.plain("meta", "/y").out.decode().startswith("missing\n"), True)
+
+
+def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
+    for key, harm in (("/gone", lambda path: path.unlink()), ("/damaged", lambda path: path.write_bytes(path.read_bytes()[:-2] + b"X\n"))):
+        bodies = cli.folder / "facetheory-data/bodies"
+        before = set(bodies.rglob("*"))
+        cli.publish(key, body=key.encode() + b"\n")
+        paths = [path for path in set(bodies.rglob("*")) - before if path.is_file()]
+        same(len(paths), 1)
+        paths[0].chmod(0o600)
+        harm(paths[0])
+        cli("get", key).is_("failed", 1, code="corrupt").says("regenerating the page heals it")
+        same((cli.plain("get", key).code, cli.plain("get", key).out), (1, b""))
+        cli("meta", key).is_("fresh")
+        cli("regenerate", key, "--revalidate", "60s", "--", "echo", "healed").is_("regenerated")
+        same(cli.plain("get", key).out, b"healed\n")
+
+
+# --- Versions ---
+
+def versions_are_listed_rolled_back_and_unpinned(cli):
+    for body in (b"one", b"two", b"three", b"four"):
+        cli.publish("/x", "--history", "3", body=body)
+    listed = cli("versions", "/x").is_("done")["versions"]
+    same([row["version"] for row in listed], [4, 3, 2])
+    same([row["current"] for row in listed], [True, False, False])
+    same(all(row["sk"].startswith("VER#") for row in listed), True)
+    cli("rollback", "/x", listed[2]["sk"]).is_("rolled_back", pinned=True, s3_key=listed[2]["s3_key"], current_sk=listed[2]["sk"])
+    same(cli.plain("get", "/x").out, b"two")
+    cli("invalidate", "/x").is_("pinned", 3).says("facetheory unpin", "--purge")
+    cli("regenerate", "/x", "--revalidate", "60s", "--force", "--", "false").is_("fresh", pinned=True)
+    token = cli("lease", "acquire", "/x").is_("acquired")["lease_token"]
+    cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"new").is_("pinned", 3).says("facetheory unpin")
+    cli("rollback", "/x", listed[1]["sk"].removeprefix("VER#")).is_("rolled_back")
+    same(cli.plain("get", "/x").out, b"three")
+    cli("rollback", "--pk", f"CACHE#{sha256('/x')}", listed[0]["sk"]).is_("rolled_back")
+    cli("unpin", "/x").is_("unpinned")
+    cli("unpin", "/x").is_("not_pinned")
+    cli("meta", "/x").is_("stale")
+    cli("pin", "/x").is_("pinned", pinned=True)
+    cli("meta", "/x").is_("fresh", reason="it is pinned")
+
+
+def versions_that_are_not_there_are_told(cli):
+    cli("versions", "/x").is_("done", versions=[])
+    cli("rollback", "/x", "VER#nothing").is_("missing", 1).says("VER#nothing", "facetheory versions")
+    cli("rollback", "/x").is_("usage", 2).says("VERSION is missing")
+    for version in ("", "VER#", "a\nb", "v" * 2000):
+        cli("rollback", "/x", version).is_("usage", 2).says("VERSION")
+    cli("pin", "/x").is_("missing", 1)
+    cli("unpin", "/x").is_("not_pinned")
+
+
+# --- Lists ---
+
+def pages_are_listed_by_tenant(cli):
+    cli.publish("/b")
+    cli.publish("/a", "--generated-at", "1000", "--revalidate", "5s")
+    cli.publish("/a", "--tenant", "acme")
+    same(cli("list").is_("done")["tenants"][0]["tenant"], "")
+    listed = {group["tenant"]: group["pages"] for group in cli("list")["tenants"]}
+    same({tenant: [(page["cache_key"], page["state"]) for page in pages] for tenant, pages in listed.items()},
+         {"": [("/a", "stale"), ("/b", "fresh")], "acme": [("/a", "fresh")]})
+    between(int(time.time()) - 1000 - 20, listed[""][0]["age"], int(time.time()) - 1000)
+    same(listed["acme"][0]["pk"], f"TENANT#acme#CACHE#{sha256('/a')}")
+    same([group["tenant"] for group in cli("list", "--tenant", "acme")["tenants"]], ["acme"])
+    cli("list", "--tenant", "nobody").is_("done", tenants=[])
+    same([page["cache_key"] for group in cli("list", "--state", "stale")["tenants"] for page in group["pages"]], ["/a"])
+    same(sum(len(group["pages"]) for group in cli("list", "--limit", "2")["tenants"]), 2)
+    cli("invalidate", "--whole-tenant", "acme", "--purge").is_("purged", tenant="acme")
+    same([page["state"] for page in cli("list", "--tenant", "acme")["tenants"][0]["pages"]], ["missing"])
+    text = cli.plain("list").out.decode().splitlines()
+    same((text[0], text[1].split()[:2], text[4], text[5].split()[:2]), ("no tenant", ["stale", "/a"], "tenant acme", ["missing", "/a"]))
+
+
+# --- Requests ---
+
+def requests_are_claimed_completed_and_shown(cli):
+    now = int(time.time())
+    claimed = cli("request", "claim", "/x", "--id", "r", "--input", "b=2", "--input", "a=1", "--for", "1m").is_(
+        "claimed", status="STARTED", request_hash=sha256('{"a":"1","b":"2"}'), attempt=1)
+    between(now + 60, claimed["in_progress_expires_at"], now + 70)
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_(
+        "in_progress", 3, in_progress_expires_at=claimed["in_progress_expires_at"]).says("in progress")
+    cli("request", "claim", "/x", "--id", "r").is_("mismatch", 3).says("--input", "--id")
+    cli("request", "complete", "/x", "--id", "r", "--token", TOKEN, "--result", "k").is_("lost", 3).says("request show")
+    cli("request", "complete", "/x", "--id", "r", "--token", claimed["owner_token"], "--result", "k").is_(
+        "completed", status="COMPLETED", result_s3_key="k")
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_("completed", result_s3_key="k")
+    shown = cli("request", "show", "/x", "--id", "r").is_("found", status="COMPLETED", result_s3_key="k")
+    same("owner_token" in shown, False)
+    cli("request", "show", "/x", "--id", "other").is_("missing")
+    cli("request", "complete", "/x", "--id", "other", "--token", TOKEN, "--result", "k").is_("lost", 3).says("is not there")
+
+
+def requests_are_handed_back_or_given_up(cli):
+    owner = cli.plain("request", "claim", "/x", "--id", "r").out.decode().strip()
+    cli("request", "fail", "/x", "--id", "r", "--token", TOKEN).is_("lost", 3)
+    cli("request", "fail", "/x", "--id", "r", "--token", owner, "--error", "no origin").is_(
+        "handed_back", status="FAILED", retryable=True, error="no origin")
+    second = cli("request", "claim", "/x", "--id", "r").is_("claimed", attempt=2)
+    cli("request", "fail", "/x", "--id", "r", "--token", second["owner_token"], "--final", "--error", "no such page").is_(
+        "given_up", status="FAILED", retryable=False)
+    cli("request", "claim", "/x", "--id", "r").is_("failed", 3, status="FAILED", error="no such page").says("for good", "no such page")
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=b").is_("mismatch", 3)
+
+
+def the_ways_to_name_a_request_are_checked(cli):
+    cli("request", "claim", "/x").is_("usage", 2).says("--id is required")
+    cli("request", "complete", "/x", "--id", "r", "--token", TOKEN).is_("usage", 2).says("--result is required")
+    cli("request", "claim", "/x", "--id", "r", "--for", "1s").is_("usage", 2).says("--for")
+    cli("request", "claim", "/x", "--id", "i" * 3000).is_("claimed")  # hashed where it would not fit
+    cli("request", "claim", "/x", "--id", "i" * 3000).is_("in_progress", 3)
+
+
+# --- Invalidation and cleanup ---
+
+def a_page_is_invalidated_once_and_for_all(cli):
+    cli("invalidate", "/x").is_("nothing", had_page=False, had_lease=False)
+    same(cli("table", "describe")["items"], 0)
+    published = cli.publish("/x")
+    token = cli("lease", "acquire", "/x")["lease_token"]
+    cli("invalidate", "/x").is_("invalidated", had_page=True, had_lease=True)
+    cli("meta", "/x").is_("stale", generated_at=0, last_generated_at=published["generated_at"], reason="it was invalidated")
+    cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"late").is_("lost", 3)
+    same(cli.plain("get", "/x").out, b"<h1>Hello</h1>\n")
+    cli("invalidate", "/x", "--purge").is_("purged", had_page=True)
+    cli("meta", "/x").is_("missing")
+    cli("invalidate", "/x", "--purge").is_("nothing")
+    token = cli("lease", "acquire", "/x")["lease_token"]
+    cli("invalidate", "/x").is_("invalidated", had_page=False, had_lease=True)
+    cli("lease", "refresh", "/x", "--token", token).is_("lost", 3)
+
+
+def exactly_one_thing_is_invalidated(cli):
+    for words in ([], ["/x", "--tag", "t"], ["--tag", "t", "--whole-tenant", "t"], ["--pk", f"CACHE#{sha256('/x')}", "--whole-tenant", "t"]):
+        cli("invalidate", *words).is_("usage", 2).says("exactly one of")
+    cli("invalidate", "--whole-tenant", "a", "--tenant", "b").is_("usage", 2).says("--whole-tenant")
+
+
+def tags_and_tenants_are_invalidated_apart(cli):
+    now = int(time.time())
+    cli.publish("/x", "--tag", "news")
+    cli.publish("/x", "--tag", "news", "--tenant", "acme")
+    marked = cli("invalidate", "--tag", "news", "--tenant", "acme").is_("invalidated", tag="news", tenant="acme")
+    between(now, marked["invalidated_at"], now + 20)
+    cli("get", "/x", "--tenant", "acme").is_("stale")
+    cli("get", "/x").is_("fresh")
+    cli("invalidate", "--whole-tenant", "acme").is_("invalidated", tenant="acme")
+    cli("get", "/x").is_("fresh")
+
+
+def garbage_is_collected_in_two_passes(cli):
+    token = cli("lease", "acquire", "/x")["lease_token"]
+    cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "1h", stdin=b"first").is_("published")
+    cli.publish("/x", body=b"second")
+    cli("gc", "--dry-run", "--grace", "0").is_("done", dry_run=True, bodies_seen=2, bodies_deleted=0, bodies_recorded=1)
+    same("rows" in cli.plain("gc", "--dry-run").out.decode(), True)
+    cli("gc", "--grace", "0s").is_("done", bodies_recorded=1, bodies_deleted=0)
+    time.sleep(1.1)
+    cli("gc", "--grace", "0s").is_("done", bodies_seen=2, bodies_deleted=1, bytes_deleted=5)
+    cli("gc", "--grace", "0s").is_("done", bodies_seen=1, bodies_deleted=0)
+    same(cli.plain("get", "/x").out, b"second")
+
+
+# --- DynamoDB: rows that others wrote, tables that are not there ---
+
+def rows_of_wrong_type_are_told(cli, table):
+    now = int(time.time())
+
+    def put(key, **row):
+        table.client.put_item(TableName=TABLE, Item={"pk": f"CACHE#{sha256(key)}", **row})
+    good = {"sk": "META", "s3_key": "k.html", "generated_at": now, "revalidate_seconds": 60}
+    put("/time", **good | {"generated_at": str(now)})
+    put("/missing", sk="META", s3_key="k.html")
+    put("/key", **good | {"s3_key": 5})
+    put("/tags", **good | {"tags": {"not": "a list"}})
+    for key, attribute in {"/time": "generated_at", "/key": "s3_key", "/tags": "tags"}.items():
+        for command in (["meta", key], ["get", key], ["regenerate", key, "--revalidate", "60s", "--", "true"]):
+            cli(*command).is_("failed", 1, code="corrupt").says("META", attribute)
+    same(cli("meta", "/missing").code in (0, 1), True)
+    put("/lock", sk="LOCK", lease_token="t", lease_expires_at="soon")
+    cli("lease", "acquire", "/lock").is_("failed", 1, code="corrupt").says("LOCK", "lease_expires_at")
+    cli("lease", "show", "/lock").is_("failed", 1, code="corrupt")
+    put("/request", sk="REQ#r", request_hash="h", status=7, ttl=now + 1000)
+    cli("request", "claim", "/request", "--id", "r").is_("failed", 1, code="corrupt").says("REQ#r", "status")
+    cli("request", "show", "/request", "--id", "r").is_("failed", 1, code="corrupt")
+    put("/request", sk="REQ#s", request_hash="h", status="UNHEARD-OF", ttl=now + 1000)
+    cli("request", "show", "/request", "--id", "s").is_("failed", 1, code="corrupt").says("UNHEARD-OF")
+    put("/version", sk="VER#1", s3_key=["k"], generated_at=now, revalidate_seconds=60)
+    cli("versions", "/version").is_("failed", 1, code="corrupt").says("VER#1", "s3_key")
+    put("/good", **good | {"extra": {"of": "another writer"}, "etag": '"e"'})
+    cli("meta", "/good").is_("fresh", s3_key="k.html", etag='"e"')
+    cli("get", "/good").is_("failed", 1, code="corrupt").says("k.html", "heals")
+    listed = cli("list").is_("done").says("warning: passed over", sha256("/time"), "generated_at")
+    same(f"CACHE#{sha256('/good')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], True)
+    same(f"CACHE#{sha256('/time')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], False)
+
+
+def a_table_that_does_not_exist_is_told_and_can_be_made(cli):
+    cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:made-by-the-cli")
+    for words in (["meta", "/x"], ["lease", "acquire", "/x"], ["list"], ["table", "describe"], ["invalidate", "/x"],
+                  ["request", "claim", "/x", "--id", "r"], ["regenerate", "/x", "--revalidate", "60s", "--", "true"]):
+        cli(*words).is_("failed", 1).says("made-by-the-cli")
+    cli("table", "create").is_("done", status="ACTIVE", uri="dynamodb:made-by-the-cli")
+    cli("table", "create").is_("done", status="ACTIVE")
+    cli("meta", "/x").is_("missing")
+    cli.publish("/x")
+    cli("meta", "/x").is_("fresh")
+
+
+def a_table_named_by_a_foreign_variable_is_warned_about(cli):
+    named = dict(cli.environment)
+    named["APPTHEORY_CACHE_TABLE_NAME"] = named.pop("FACETHEORY_CACHE_TABLE_NAME")
+    other = Cli(cli.program, cli.folder)
+    other.environment = named
+    other("meta", "/never").is_("missing").says("warning", "APPTHEORY_CACHE_TABLE_NAME", f"FACETHEORY_CACHE_TABLE_NAME={TABLE}")
+
+
+def a_server_that_is_not_there_is_told(cli):
+    nowhere = cli.with_environment(AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:9")
+    nowhere("meta", "/x").is_("failed", 1, code="unavailable").says("127.0.0.1:9")
+
+
+def the_protocol_works_on_dynamodb(cli):
+    key = "/dynamodb"
+    first = cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "echo", "one").is_("regenerated", version=1)
+    same(cli.plain("get", key).out, b"one\n")
+    cli("invalidate", key).is_("invalidated")
+    cli("regenerate", key, "--revalidate", "1h", "--id", "job", "--", "false").is_("replayed", result_s3_key=first["s3_key"])
+    cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--", "echo", "two").is_("regenerated", version=2)
+    cli("rollback", key, first["current_sk"]).is_("rolled_back")
+    same(cli.plain("get", key).out, b"one\n")
+    cli("unpin", key).is_("unpinned")
+    cli("gc", "--dry-run").is_("done", table_expires_rows=True)
+
+
+# --- Running them ---
+
+def idempotency_script(cli):
+    """Its lines are cases of their own."""
+    script = HERE / "idempotency.sh"
+    done = subprocess.run([script, cli.program], cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+    return done.stdout + done.stderr
+
+
+def run(name, function, cli, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            result = function(Cli(cli.program, folder, cli.environment), *arguments)
+            if function is idempotency_script:
+                lines = re.sub(r"^(not ok|ok) ", rf"\1 {name}: ", result, flags=re.MULTILINE)
+                return lines if lines.count("\n") > 20 else lines + f"not ok {name}: it ended early\n"
+            return f"ok {name}\n"
+        except Exception:  # pylint: disable=broad-except
+            return f"{traceback.format_exc()}not ok {name}\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--facetheory", default="build/release/facetheory")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    program = pathlib.Path(options.facetheory).resolve()
+
+    table = DynamoDbLocal()
+    on_lmdb = Cli(program, ".")
+    on_dynamodb = Cli(program, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
+    dynamodb_cases = {rows_of_wrong_type_are_told: (table,), a_table_that_does_not_exist_is_told_and_can_be_made: (),
+                      a_table_named_by_a_foreign_variable_is_warned_about: (), a_server_that_is_not_there_is_told: (),
+                      the_protocol_works_on_dynamodb: ()}
+    cases = [("idempotency on LMDB", idempotency_script, on_lmdb, ()), ("idempotency on DynamoDB", idempotency_script, on_dynamodb, ())]
+    functions = regenerate_cases.CASES + [f for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+                                          if list(inspect.signature(f).parameters)[:1] == ["cli"] and f is not idempotency_script]
+    for function in functions:
+        cases.append((function.__name__.replace("_", " "), function, on_dynamodb if function in dynamodb_cases else on_lmdb,
+                      dynamodb_cases.get(function, ())))
+    cases = [case for case in cases if all(word in case[0] for word in options.words)]
+
+    failed = not cases
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
+            print(job.result(), end="", flush=True)
+            failed = failed or "not ok " in job.result()
+    table.stop()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""facetheory as a shell sees it, for cli_test.py."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+DEADLINE = 60  # seconds that one command may take
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
+
+
+class Answer:
+    """What a command printed, and how it ended. `answer["field"]` is a field of its JSON object."""
+
+    def __init__(self, words, code, out, err):
+        self.words, self.code, self.out, self.err = words, code, out, err
+
+    @property
+    def fields(self):
+        lines = self.out.decode().splitlines()
+        if len(lines) != 1:
+            raise AssertionError(f"not one line on stdout: {self}")
+        fields = json.loads(lines[0])
+        if not isinstance(fields, dict) or not isinstance(fields.get("outcome"), str):
+            raise AssertionError(f"not an object with an outcome: {self}")
+        return fields
+
+    def __getitem__(self, name):
+        return self.fields[name]
+
+    def __contains__(self, name):
+        return name in self.fields
+
+    def is_(self, outcome, exit_code=0, **fields):
+        """The answer has this outcome and exit code and, among others, these fields."""
+        found = self.fields
+        expected = {"outcome": outcome, **fields}
+        if self.code != exit_code or {name: found.get(name) for name in expected} != expected:
+            raise AssertionError(f"expected {exit_code}, {expected}, found: {self}")
+        if exit_code != 0 and not self.err.startswith("facetheory: "):
+            raise AssertionError(f"no message on stderr: {self}")
+        return self
+
+    def says(self, *texts):
+        """stderr contains all of these."""
+        for text in texts:
+            if text not in self.err:
+                raise AssertionError(f"stderr lacks {text!r}: {self}")
+        return self
+
+    def __str__(self):
+        return f"{' '.join(map(str, self.words))}: exit code {self.code}\nstdout: {self.out[:2000]!r}\nstderr: {self.err[:2000]}"
+
+
+class Cli:
+    """facetheory in a folder of its own, where its table and bodies are."""
+
+    def __init__(self, program, folder, environment=None):
+        self.program, self.folder = str(program), pathlib.Path(folder)
+        self.environment = CLEAN | (environment or {})
+
+    def with_environment(self, **variables):
+        return Cli(self.program, self.folder, self.environment | variables)
+
+    def __call__(self, *words, stdin=b""):
+        """With --json."""
+        return self.plain(*words[:1], "--json", *words[1:], stdin=stdin) if words else self.plain("--json")
+
+    def plain(self, *words, stdin=b""):
+        done = subprocess.run([self.program, *map(str, words)], cwd=self.folder, env=self.environment, input=stdin,
+                              capture_output=True, timeout=DEADLINE)
+        return Answer(words, done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+    def shell(self, script):
+        """A shell command line in which $FT is the program."""
+        done = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self.environment | {"FT": self.program},
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE)
+        return Answer([script], done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+    def start(self, *words):
+        """In the background, with --json; give it to `finish`."""
+        return subprocess.Popen([self.program, "--json", *map(str, words)], cwd=self.folder, env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=DEADLINE)
+        return Answer(process.args, process.returncode, out, err.decode(errors="replace"))
+
+    def file(self, name, content=b"<h1>Hello</h1>\n"):
+        (self.folder / name).write_bytes(content)
+        return name
+
+    def publish(self, key, *words, body=b"<h1>Hello</h1>\n"):
+        """Acquires and publishes, for an hour unless the words say otherwise."""
+        tenant = words[words.index("--tenant"):][:2] if "--tenant" in words else []
+        token = self("lease", "acquire", key, *tenant).is_("acquired")["lease_token"]
+        if "--revalidate" not in words:
+            words = (*words, "--revalidate", "1h")
+        return self("publish", key, "--token", token, "--body", "-", *words, stdin=body).is_("published")
+
+
+def same(found, expected):
+    if found != expected:
+        raise AssertionError(f"found {found!r}, expected {expected!r}")
+
+
+def between(low, found, high):
+    if not low <= found <= high:
+        raise AssertionError(f"{found} is not between {low} and {high}")
+
+
+def until(condition, what):
+    """Waits until the condition holds, and returns what it returned."""
+    deadline = time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not happen within {DEADLINE} s")
+
+
+def appears(path):
+    """Waits for a file with something in it; its text."""
+    return until(lambda: path.exists() and path.read_text().strip(), f"{path.name}")
+
+
+def is_running(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"

@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+"""Workers in C++, Go, JavaScript and Python on one table of DynamoDB Local: every pair respects each other.
+
+    languages_test.py --facetheory build/release/facetheory [--languages go,javascript,python] [WORD...]
+
+Runs the cases whose name contains each WORD, or all. Each uses a page of its own, so that they run side by side.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import itertools
+import pathlib
+import sys
+import tempfile
+import time
+import traceback
+import uuid
+
+from dynamodb_local import TABLE, DynamoDbLocal, FaultProxy
+from workers import LANGUAGES, CppWorker, Worker, example_command
+
+SHORT = 2  # seconds; the shortest lease there is
+LONG = 60
+
+
+def same(found, expected):
+    if found != expected:
+        raise AssertionError(f"found {found!r}, expected {expected!r}")
+
+
+def answered(answer, outcome, exit_code=0, **fields):
+    """The answer has this outcome and exit code and, among others, these fields."""
+    expected = {"outcome": outcome, **fields}
+    if {name: answer.get(name) for name in expected} != expected or answer.exit_code != exit_code:
+        raise AssertionError(f"found {answer}, exit code {answer.exit_code}; expected {expected}, {exit_code}")
+    return answer
+
+
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def new_page():
+    """A cache key and its partition key."""
+    key = f"/pages/{uuid.uuid4()}"
+    return key, "CACHE#" + sha256(key)
+
+
+# --- Every ordered pair ---
+
+def the_lease_of_one_keeps_the_other_out_until_it_is_released(table, a, b):
+    key, pk = new_page()
+    lease = answered(a.acquire(key, LONG), "acquired")
+    same(table.row(pk, "LOCK")["lease_token"], lease["lease_token"])
+    answered(b.acquire(key, LONG), "held", 3, lease_expires_at=lease["lease_expires_at"])
+    answered(b.release(key, str(uuid.uuid4())), "lost", 3)
+    answered(a.release(key, lease["lease_token"]), "released")
+    second = answered(b.acquire(key, LONG), "acquired")
+    if second["lease_token"] == lease["lease_token"]:
+        raise AssertionError("the token of one lease became that of another")
+
+
+def the_page_that_one_published_is_read_by_the_other(table, a, b):
+    key, pk = new_page()
+    lease = a.acquire(key, LONG)
+    began = int(time.time()) - 5
+    published = answered(a.publish(key, lease["lease_token"], "news", 50, began, '"é-1"'), "published")
+    answered(b.read(key), "fresh", s3_key=published["s3_key"], generated_at=began, revalidate_seconds=50, etag='"é-1"')
+    same(table.row(pk, "LOCK"), None)
+
+
+def the_publish_of_one_is_cancelled_after_the_other_took_over(table, a, b):
+    key, pk = new_page()
+    first = answered(a.acquire(key, SHORT), "acquired")
+    time.sleep(max(0, first["lease_expires_at"] - time.time()))
+    second = answered(b.acquire(key, LONG), "acquired")
+    answered(a.publish(key, first["lease_token"], "late", 60), "lost", 3)
+    answered(a.refresh(key, first["lease_token"], LONG), "lost", 3)
+    same(table.row(pk, "META"), None)
+    published = answered(b.publish(key, second["lease_token"], "in time", 60), "published")
+    same(table.row(pk, "META")["s3_key"], published["s3_key"])
+    same(table.row(pk, "LOCK"), None)
+
+
+def the_request_of_one_is_respected_by_the_other(table, a, b):
+    key, pk = new_page()
+    inputs = {"tenant": "acme", "path": "/é", "quote": "\"\n"}
+    claimed = answered(a.claim(key, "r-1", inputs), "claimed")
+    answered(b.claim(key, "r-1", dict(reversed(inputs.items()))), "in_progress", 3)
+    answered(b.claim(key, "r-1", inputs | {"path": "/e"}), "mismatch", 3)
+    answered(b.complete(key, "r-1", str(uuid.uuid4()), "stolen.html"), "lost", 3)
+    answered(a.complete(key, "r-1", claimed["owner_token"], "result.html"), "completed")
+    answered(b.claim(key, "r-1", inputs), "completed", result_s3_key="result.html")
+    answered(b.claim(key, "r-1", inputs | {"more": ""}), "mismatch", 3)
+
+
+# --- Every language by itself ---
+
+def a_refreshed_lease_outlives_its_first_term(table, a):
+    key, _ = new_page()
+    first = a.acquire(key, SHORT)
+    second = answered(a.refresh(key, first["lease_token"], LONG), "refreshed")
+    time.sleep(max(0, first["lease_expires_at"] - time.time()))
+    answered(a.acquire(key, LONG), "held", 3, lease_expires_at=second["lease_expires_at"])
+    answered(a.publish(key, first["lease_token"], "kept", 60), "published")
+
+
+def publishing_with_a_request_completes_it_in_the_same_transaction(table, a):
+    key, pk = new_page()
+    claimed = a.claim(key, "r-2", {"a": "b"})
+    lease = a.acquire(key, LONG)
+    owner = claimed["owner_token"]
+    published = answered(a.publish(key, lease["lease_token"], "asked for", 60, request="r-2", owner=owner), "published")
+    row = table.row(pk, "REQ#r-2")
+    same((row["status"], row["result_s3_key"]), ("COMPLETED", published["s3_key"]))
+    same(table.row(pk, "LOCK"), None)
+    again = a.acquire(key, LONG)
+    same(a.publish(key, again["lease_token"], "twice", 60, request="r-2", owner=owner).exit_code, 3)
+    same(table.row(pk, "META")["s3_key"], published["s3_key"])
+
+
+def a_lock_row_without_an_expiry_is_not_held(table, a):
+    key, pk = new_page()
+    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "LOCK", "lease_token": ""})
+    answered(a.acquire(key, LONG), "acquired")
+
+
+def a_page_is_stale_after_its_window_whatever_its_ttl(table, a):
+    key, pk = new_page()
+    answered(a.read(key), "missing")
+    now = int(time.time())
+    row = {"pk": pk, "sk": "META", "s3_key": "x.html", "generated_at": now - 100, "revalidate_seconds": 200,
+           "ttl": now - 50, "tags": {"of", "cpp"}, "pinned": False, "added": {"by": ["others"]}}
+    table.client.put_item(TableName=TABLE, Item=row)
+    same(sorted(answered(a.read(key), "fresh", s3_key="x.html")["tags"]), ["cpp", "of"])
+    table.client.put_item(TableName=TABLE, Item=row | {"revalidate_seconds": 100, "ttl": now + 9999})
+    answered(a.read(key), "stale", s3_key="x.html")
+
+
+def a_shell_can_tell_the_outcomes_apart(table, a):
+    key, _ = new_page()
+    lease = ["lease"] if a.language == "cpp" else []
+    answered(a.run_process(*lease, "acquire", key, "--for", "60"), "acquired")
+    answered(a.run_process(*lease, "acquire", key, "--for", "60"), "held", 3)
+    for words in ([*lease, "refresh", key, "--for", "60"], [*lease, "acquire", key, "--for", "1"],
+                  [*lease, "acquire", key, "--for", "soon"], [*lease, "acquire", key, "--colour", "red"], ["nonsense"]):
+        answer = a.run_process(*words)
+        same((words, answer["outcome"], answer.exit_code), (words, "usage", 2))
+
+
+def what_is_missing_in_the_environment_is_named(table, a):
+    variable = "FACETHEORY_CACHE_TABLE_NAME"
+    read = "meta" if a.language == "cpp" else "read"
+    without = {name: value for name, value in a.environment.items() if name != variable}
+    answer = answered(a.run_process(read, "/x", environment=without), "usage", 2)
+    same((answer.stderr, variable in answer.stderr), (answer.stderr, True))
+    answer = answered(a.run_process(read, "/x", environment=a.environment | {variable: "no-such-table"}), "failed", 1)
+    same(bool(answer.stderr), True)
+
+
+# --- The example programs through a proxy that loses answers; the C++ side has its own tests ---
+
+def an_answer_that_was_lost_is_recognised(table, a, proxy):
+    for fault in ("cut_after", "cut_answer", "error_after", "garbage"):
+        key, pk = new_page()
+        proxy.inject(fault, "PutItem")
+        lease = answered(a.acquire(key, LONG), "acquired")
+        same(table.row(pk, "LOCK")["lease_token"], lease["lease_token"])
+        proxy.inject(fault, "TransactWriteItems")
+        published = answered(a.publish(key, lease["lease_token"], "once", 60), "published")
+        same((table.row(pk, "META")["s3_key"], table.row(pk, "LOCK")), (published["s3_key"], None))
+        proxy.inject(fault, "PutItem")
+        claimed = answered(a.claim(key, "r", {"a": "b"}), "claimed")
+        same(table.row(pk, "REQ#r")["owner_token"], claimed["owner_token"])
+        proxy.inject(fault, "UpdateItem")
+        answered(a.complete(key, "r", claimed["owner_token"], "r.html"), "completed")
+        same(proxy.state()["faults"], {fault: 1})
+    same(proxy.state()["signature_failures"], [])
+
+
+def a_refusal_for_now_is_tried_again(table, a, proxy):
+    for fault in ("throttle", "conflict", "cut_before"):
+        key, pk = new_page()
+        proxy.inject(fault, "PutItem", 2)
+        lease = answered(a.acquire(key, LONG), "acquired")
+        proxy.inject(fault, "TransactWriteItems", 2)
+        answered(a.publish(key, lease["lease_token"], "in the end", 60), "published")
+        same(proxy.state()["faults"], {fault: 2})
+    same(proxy.state()["signature_failures"], [])
+
+
+# --- All of them ---
+
+# Inputs and their RFC 8785 form, written by hand: members by UTF-16 code units, only the short escapes and \u00xx.
+CANONICAL = [
+    ({"a": "b"}, '{"a":"b"}'),
+    ({"z": "", "aa": "1", "a": "2", "B": "3", " ": "4"}, '{" ":"4","B":"3","a":"2","aa":"1","z":""}'),
+    ({"\uffee": "last", "\U0001f600": "beyond the BMP, and yet before", "\u20ac": "first"},
+     '{"\u20ac":"first","\U0001f600":"beyond the BMP, and yet before","\uffee":"last"}'),
+    ({"\ue000": "after every surrogate", "\U0010ffff": "b", "\ud7ff": "a"},
+     '{"\ud7ff":"a","\U0010ffff":"b","\ue000":"after every surrogate"}'),
+    ({"control": "\x01\x08\x09\x0a\x0b\x0c\x0d\x1b\x1f\x7f\x80\u2028\u2029", "\n": "\r\n"},
+     '{"\\n":"\\r\\n","control":"\\u0001\\b\\t\\n\\u000b\\f\\r\\u001b\\u001f\x7f\x80\u2028\u2029"}'),
+    ({"quotes": "\"'\\/<>&", "a": "b=c=", "\\u0041": "A"}, '{"\\\\u0041":"A","a":"b=c=","quotes":"\\"\'\\\\/<>&"}'),
+    ({"\u00e9": "composed", "e\u0301": "decomposed"}, '{"e\u0301":"decomposed","\u00e9":"composed"}'),
+    ({"10": "c", "9": "d", "1": "b", "__proto__": "e", "-1": "a"}, '{"-1":"a","1":"b","10":"c","9":"d","__proto__":"e"}'),
+]
+
+
+def all_compute_the_same_partition_key(table, workers):
+    for worker in workers:
+        for key in ("/", "/news/42", "/\u00e9?q=\u20ac \U0001f600", "a" * 5000):
+            answered(worker.key(key), "done", pk="CACHE#" + sha256(key))
+            answered(worker.key(key, "\u00e4.b c"), "done", pk="TENANT#\u00e4.b c#CACHE#" + sha256(key))
+        for tenant in ("a#b", "#", ""):
+            same(worker.key("/news/42", tenant).exit_code, 2)
+
+
+def all_compute_the_same_request_hash(table, workers):
+    for inputs, canonical in CANONICAL:
+        for worker in workers:
+            if worker.language == "cpp":  # its CLI shows the hash by what a claim stores
+                key, pk = new_page()
+                answered(worker.claim(key, "hash", inputs), "claimed")
+                found = table.row(pk, "REQ#hash")["request_hash"]
+            else:
+                found = worker.request_hash(inputs)
+            same((worker.language, found), (worker.language, sha256(canonical)))
+
+
+def the_examples_compute_the_same_idempotency_key(table, workers):
+    for worker in workers:
+        if worker.language != "cpp":  # its CLI has no command for it; its unit tests know a digest
+            words = ("idempotency-key", "/news/42", "--deploy", "d-7", "--policy", "\u00e9")
+            answered(worker.run(*words), "done", idempotency_key=sha256("/news/42|d-7|\u00e9"))
+
+
+def sentence(function):
+    return function.__name__.replace("_", " ")
+
+
+def all_cases(table, workers, proxied, proxy):
+    cases = []
+    for function in (the_publish_of_one_is_cancelled_after_the_other_took_over,
+                     the_lease_of_one_keeps_the_other_out_until_it_is_released,
+                     the_page_that_one_published_is_read_by_the_other, the_request_of_one_is_respected_by_the_other):
+        for a, b in itertools.permutations(workers, 2):
+            cases.append((f"{a.language} and {b.language}: {sentence(function)}", function, (table, a, b)))
+    for function in (a_refreshed_lease_outlives_its_first_term,
+                     publishing_with_a_request_completes_it_in_the_same_transaction,
+                     a_lock_row_without_an_expiry_is_not_held, a_page_is_stale_after_its_window_whatever_its_ttl,
+                     a_shell_can_tell_the_outcomes_apart, what_is_missing_in_the_environment_is_named):
+        cases += [(f"{a.language}: {sentence(function)}", function, (table, a)) for a in workers]
+    for function in (all_compute_the_same_partition_key, all_compute_the_same_request_hash,
+                     the_examples_compute_the_same_idempotency_key):
+        cases.append((sentence(function), function, (table, workers)))
+    faulty = [(f"{a.language}: {sentence(function)}", function, (table, a, proxy)) for a in proxied
+              for function in (an_answer_that_was_lost_is_recognised, a_refusal_for_now_is_tried_again)]
+    return cases, faulty
+
+
+def run(case):
+    name, function, arguments = case
+    try:
+        function(*arguments)
+        return name, None
+    except Exception:  # pylint: disable=broad-except
+        return name, traceback.format_exc()
+
+
+def run_in_order(cases):
+    return [run(case) for case in cases]
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--facetheory", default="build/release/facetheory")
+    parser.add_argument("--languages", default=",".join(LANGUAGES))
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    languages = options.languages.split(",")
+
+    table = DynamoDbLocal()
+    proxy = FaultProxy(table.endpoint)
+    failures = 0
+    with tempfile.TemporaryDirectory() as bodies:
+        workers, proxied = [], []
+        for language in languages:
+            if language == "cpp":
+                workers.append(CppWorker(pathlib.Path(options.facetheory).resolve(), table.environment(), bodies))
+            else:
+                command = example_command(language)
+                workers.append(Worker(language, command, table.environment()))
+                proxied.append(Worker(language, command, table.environment(proxy.endpoint)))
+        cases, faulty = all_cases(table, workers, proxied, proxy)
+        cases, faulty = ([case for case in some if all(word in case[0] for word in options.words)]
+                         for some in (cases, faulty))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            # The proxy injects a fault into whatever comes next, so its cases follow one another.
+            jobs = [pool.submit(run_in_order, faulty)] + [pool.submit(run_in_order, [case]) for case in cases]
+            for job in concurrent.futures.as_completed(jobs):
+                for name, failure in job.result():
+                    print(f"{failure}not ok {name}" if failure else f"ok {name}", flush=True)
+                    failures += bool(failure)
+        for worker in workers + proxied:
+            worker.stop()
+    proxy.stop()
+    table.stop()
+    sys.exit(1 if failures or not cases + faulty else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+#include "tests/protocol/protocol_suite.h"
+
+namespace facetheory::test {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class InvalidateTest : public ProtocolSuite {
+ protected:
+  PageView seen() {
+    return done([&] { return view(isr_, page_, Consistency::strong); });
+  }
+  PageState state() { return seen().freshness.state; }
+  bool publishes(const Lease& lease) {
+    return std::holds_alternative<Published>(
+        done([&] { return publish(isr_, lease, rendered("late"), {}); }));
+  }
+  // Cases may share a table, but no tags.
+  std::string tag(std::string_view name) const { return std::string(name) + " of " + page_.cache_key; }
+  void publish_tagged(std::vector<std::string> tags) {
+    const Lease lease = acquired();
+    Rendered page = rendered();
+    page.tags = std::move(tags);
+    done([&] { return publish(isr_, lease, page, {}); });
+  }
+};
+
+TEST_P(InvalidateTest, PageIsStaleForEveryReaderAndKeepsItsBody) {
+  const Published page = published();
+  const auto outcome = done([&] { return invalidate(isr_, page_); });
+  ASSERT_TRUE(std::holds_alternative<Invalidated>(outcome));
+  EXPECT_TRUE(std::get<Invalidated>(outcome).had_page);
+  EXPECT_EQ(number("META", "generated_at"), 0);
+  EXPECT_EQ(number("META", "revalidate_seconds"), 0);
+  EXPECT_EQ(number("META", "last_generated_at"), page.meta.generated_at);
+  EXPECT_EQ(text("META", "s3_key"), page.meta.s3_key);
+  EXPECT_EQ(state(), PageState::stale);
+  EXPECT_EQ(done([&] { return read_body(isr_, seen()); })->bytes, "<h1>page</h1>");
+}
+
+TEST_P(InvalidateTest, TwiceKeepsTheTruth) {
+  const Published page = published();
+  done([&] { return invalidate(isr_, page_); });
+  done([&] { return invalidate(isr_, page_); });
+  EXPECT_EQ(number("META", "last_generated_at"), page.meta.generated_at);
+}
+
+TEST_P(InvalidateTest, IsNotLostToARenderInFlight) {
+  published();
+  const Lease in_flight = acquired();
+  done([&] { return invalidate(isr_, page_); });
+  EXPECT_EQ(row("LOCK"), std::nullopt);
+  EXPECT_FALSE(publishes(in_flight));
+  EXPECT_EQ(state(), PageState::stale);
+}
+
+TEST_P(InvalidateTest, IsNotLostToTheFirstRenderOfAPage) {
+  const Lease in_flight = acquired();
+  const auto outcome = done([&] { return invalidate(isr_, page_); });
+  EXPECT_FALSE(std::get<Invalidated>(outcome).had_page);
+  EXPECT_EQ(row("LOCK"), std::nullopt);
+  EXPECT_FALSE(publishes(in_flight));
+  EXPECT_EQ(state(), PageState::missing);
+}
+
+TEST_P(InvalidateTest, IsNotLostToARenderInAnotherLanguage) {
+  published();
+  // What TableTheory's writers do: the lease by a put, the page by a transaction that checks token and expiry.
+  put("LOCK", {{"lease_token", "theirs"}, {"lease_expires_at", now() + 60}, {"ttl", now() + 3660}});
+  done([&] { return invalidate(isr_, page_); });
+  std::vector<TransactItem> items;
+  items.emplace_back(Put{{{page_.pk, "META"},
+                          {{"s3_key", "theirs.html"}, {"generated_at", now()}, {"revalidate_seconds", 60}}}});
+  items.emplace_back(
+      Delete{{page_.pk, "LOCK"}, attr("lease_token") == "theirs" && attr("lease_expires_at") > now()});
+  EXPECT_TRUE(
+      std::holds_alternative<Cancelled>(*run(plain_.table->transact(std::move(items), "client-token"))));
+  EXPECT_EQ(state(), PageState::stale);
+}
+
+TEST_P(InvalidateTest, OfAPageThatForeignReadersPublishLaterPassesTheirMonotonicGuard) {
+  published();
+  done([&] { return invalidate(isr_, page_); });
+  Write write = Put{{{page_.pk, "META"},
+                     {{"s3_key", "theirs.html"}, {"generated_at", now() - 1000}, {"revalidate_seconds", 60}}},
+                    attr("generated_at") < now() - 1000};
+  EXPECT_TRUE(
+      std::holds_alternative<Written>(*run(plain_.table->write(std::move(write), Durability::machine))));
+}
+
+TEST_P(InvalidateTest, OfNothingWritesNothing) {
+  const auto outcome = done([&] { return invalidate(isr_, page_); });
+  EXPECT_FALSE(std::get<Invalidated>(outcome).had_page);
+  EXPECT_FALSE(std::get<Invalidated>(outcome).had_lease);
+  Query query;
+  query.pk = page_.pk;
+  EXPECT_TRUE(run(plain_.table->query(std::move(query)))->items.empty());
+}
+
+TEST_P(InvalidateTest, NextRenderMakesThePageFreshAgain) {
+  published();
+  done([&] { return invalidate(isr_, page_); });
+  published({}, "new");
+  EXPECT_EQ(state(), PageState::fresh);
+  EXPECT_EQ(number("META", "last_generated_at"), std::nullopt);
+}
+
+TEST_P(InvalidateTest, OfAPinnedPageIsRefused) {
+  published();
+  done([&] { return pin(isr_, page_); });
+  EXPECT_TRUE(std::holds_alternative<InvalidationPinned>(done([&] { return invalidate(isr_, page_); })));
+  EXPECT_EQ(state(), PageState::fresh);
+}
+
+TEST_P(InvalidateTest, PurgeRemovesThePointerAndStopsTheRenderInFlight) {
+  published();
+  const Lease in_flight = acquired();
+  const Invalidated purged = done([&] { return purge(isr_, page_); });
+  EXPECT_EQ(row("META"), std::nullopt);
+  EXPECT_EQ(row("LOCK"), std::nullopt);
+  EXPECT_FALSE(publishes(in_flight));
+  EXPECT_EQ(state(), PageState::missing);
+  EXPECT_TRUE(purged.had_page || GetParam().faulty);
+}
+
+TEST_P(InvalidateTest, PurgeRemovesAPinnedPageAndOneThatCannotBeRead) {
+  published();
+  done([&] { return pin(isr_, page_); });
+  done([&] { return purge(isr_, page_); });
+  EXPECT_EQ(row("META"), std::nullopt);
+  put("META", {{"s3_key", 5}, {"generated_at", "never"}});
+  done([&] { return purge(isr_, page_); });
+  EXPECT_EQ(row("META"), std::nullopt);
+}
+
+TEST_P(InvalidateTest, TagMakesEveryPageThatCarriesItStale) {
+  publish_tagged({tag("news"), tag("home")});
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, "", tag("other"), MarkKind::invalidate); });
+  EXPECT_EQ(state(), PageState::fresh);
+  const TagRow marked = done([&] { return mark_tag(isr_, "", tag("news"), MarkKind::invalidate); });
+  EXPECT_GE(*marked.invalidated_at, now());
+  EXPECT_EQ(state(), PageState::stale);
+  EXPECT_THAT(seen().freshness.reason, HasSubstr("news"));
+}
+
+TEST_P(InvalidateTest, TagIsNotLostToARenderInFlight) {
+  const Lease in_flight = acquired(seconds(600));
+  advance(seconds(5));
+  done([&] { return mark_tag(isr_, "", tag("in flight"), MarkKind::invalidate); });
+  advance(seconds(5));
+  Rendered page = rendered();
+  page.tags = {tag("in flight")};
+  done([&] { return publish(isr_, in_flight, page, {}); });
+  EXPECT_EQ(state(), PageState::stale);
+}
+
+TEST_P(InvalidateTest, TagReachesAsFarAheadAsClocksMayDiffer) {
+  const std::int64_t at = now();
+  const TagRow marked = done([&] { return mark_tag(isr_, "", tag("skew"), MarkKind::invalidate); });
+  EXPECT_GE(*marked.invalidated_at, at + 2);
+  publish_tagged({tag("skew")});  // Begun within the allowance: it may have begun before, by another clock.
+  EXPECT_EQ(state(), PageState::stale);
+  clock_.set_now(WallTime(seconds(*marked.invalidated_at + 1)));
+  publish_tagged({tag("skew")});
+  EXPECT_EQ(state(), PageState::fresh);
+}
+
+TEST_P(InvalidateTest, TagMarkNeverGoesBack) {
+  const TagRow first = done([&] { return mark_tag(isr_, "", tag("back"), MarkKind::invalidate); });
+  clock_.set_now(clock_.now() - std::chrono::seconds(100));
+  const TagRow second = done([&] { return mark_tag(isr_, "", tag("back"), MarkKind::invalidate); });
+  EXPECT_EQ(second.invalidated_at, first.invalidated_at);
+}
+
+TEST_P(InvalidateTest, TagPurgeMakesThePageMissing) {
+  publish_tagged({tag("gone")});
+  done([&] { return mark_tag(isr_, "", tag("gone"), MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+  EXPECT_EQ(done([&] { return read_body(isr_, seen()); }), std::nullopt);
+}
+
+TEST_P(InvalidateTest, TenantAsAWholeReachesItsPagesAndNoOthers) {
+  const std::string cache_key = page_.cache_key;
+  const std::string acme =
+      "acme" + cache_key.substr(cache_key.rfind('/') + 1);  // Tables are shared by cases.
+  page_ = *page_of(cache_key, acme);
+  publish_tagged({tag("news")});
+  done([&] { return mark_tag(isr_, "someone else", "", MarkKind::invalidate); });
+  done([&] { return mark_tag(isr_, "someone else", tag("news"), MarkKind::invalidate); });
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, acme, "", MarkKind::invalidate); });
+  EXPECT_EQ(state(), PageState::stale);
+}
+
+TEST_P(InvalidateTest, ClosedWindowTellsReadersThatKnowOnlyMeta) {
+  publish_tagged({tag("closing")});
+  const MetaRow judged = *seen().meta;
+  const Lease lease = acquired();
+  done([&] {
+    return [](const Isr& isr, Page page, MetaRow meta) -> Task<Result<int>> {
+      auto closed = co_await close_window(isr, std::move(page), std::move(meta));
+      if (!closed) co_return closed.error();
+      co_return 0;
+    }(isr_, page_, judged);
+  });
+  EXPECT_EQ(number("META", "generated_at"), 0);
+  EXPECT_EQ(number("META", "last_generated_at"), judged.generated_at);
+  EXPECT_EQ(text("LOCK", "lease_token"), lease.token);  // The render in flight goes on.
+  EXPECT_TRUE(publishes(lease));
+}
+
+TEST_P(InvalidateTest, WindowOfANewerPageIsNotClosed) {
+  published();
+  const MetaRow judged = *seen().meta;
+  advance(seconds(5));
+  published({}, "newer");
+  ASSERT_TRUE(run(close_window({*plain_.table, *plain_.bodies, clock_, random_, {}}, page_, judged)));
+  EXPECT_EQ(state(), PageState::fresh);
+}
+
+INSTANTIATE_TEST_SUITE_P(Protocol, InvalidateTest, testing::ValuesIn(protocol_backends()),
+                         protocol_backend_name);
+
+}  // namespace
+}  // namespace facetheory::test

@@ -1,0 +1,232 @@
+#include "facetheory/bodies/memory_bodies.h"
+#include "facetheory/table/memory_table.h"
+
+#include "tests/protocol/protocol_suite.h"
+#include "tests/support/servers.h"
+
+namespace facetheory::test {
+namespace {
+
+using std::chrono::seconds;
+
+// Bodies carry the store's own time of writing, which is the machine's; so does the clock here, moved by hand.
+class SweepTest : public testing::TestWithParam<ProtocolBackend> {
+ protected:
+  SweepTest() { clock_.advance_on_sleep(); }
+
+  SweepReport sweeping(SweepOptions options = {}) {
+    auto report = run(sweep(isr_, options));
+    if (!report) throw std::runtime_error(to_string(report.error()));
+    return *report;
+  }
+  SweepReport counting() {
+    SweepOptions options;
+    options.dry_run = true;
+    return sweeping(options);
+  }
+  Published published(std::string cache_key, std::string bytes, PublishOptions options = {}) {
+    const Page page = *page_of(cache_key);
+    const auto lease = std::get<Lease>(*run(acquire(isr_, page, seconds(30))));
+    Rendered rendered;
+    rendered.body.bytes = std::move(bytes);
+    return std::get<Published>(*run(publish(isr_, lease, rendered, options)));
+  }
+  std::optional<Item> row(std::string cache_key, std::string sk) {
+    Key key{page_of(cache_key)->pk, std::move(sk)};
+    return *run(stores_.table->get(std::move(key), Consistency::strong));
+  }
+  bool has_body(std::string key) { return run(stores_.bodies->read(std::move(key)))->has_value(); }
+
+  ManualClock clock_{std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())};
+  SeededRandom random_{3};
+  ProtocolStores stores_ = GetParam().open(clock_);
+  Isr isr_{*stores_.table, *stores_.bodies, clock_, random_, {}};
+};
+
+TEST_P(SweepTest, BodyThatNothingRefersToGoesInTheSecondPassAfterTheGracePeriod) {
+  const Published old = published("/p", "one");
+  const Published current = published("/p", "two");
+  EXPECT_EQ(sweeping().bodies_recorded, 0U);  // Too young: it might be about to be published.
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(sweeping().bodies_recorded, 1U);
+  EXPECT_TRUE(has_body(old.meta.s3_key));
+  clock_.advance(seconds(1800));
+  const SweepReport waiting = sweeping();
+  EXPECT_EQ(waiting.bodies_waiting, 1U);
+  EXPECT_EQ(waiting.bodies_deleted, 0U);
+  clock_.advance(seconds(1801));
+  const SweepReport last = sweeping();
+  EXPECT_EQ(last.bodies_deleted, 1U);
+  EXPECT_EQ(last.bytes_deleted, 3U);
+  EXPECT_FALSE(has_body(old.meta.s3_key));
+  EXPECT_TRUE(has_body(current.meta.s3_key));
+  const SweepReport after = sweeping();
+  EXPECT_EQ(after.bodies_deleted + after.bodies_waiting + after.bodies_recorded, 0U);
+  Query orphans;
+  orphans.pk = "GC#BODIES";
+  EXPECT_TRUE(run(stores_.table->query(std::move(orphans)))->items.empty());
+}
+
+TEST_P(SweepTest, DryRunCountsAndChangesNothing) {
+  published("/p", "one");
+  published("/p", "two");
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(counting().bodies_recorded, 1U);
+  EXPECT_EQ(counting().bodies_recorded, 1U);
+  sweeping();
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(counting().bodies_deleted, 1U);
+  EXPECT_EQ(counting().bodies_deleted, 1U);
+  EXPECT_EQ(counting().bodies_seen, 2U);
+}
+
+TEST_P(SweepTest, BodiesThatVersionsAndRequestsReferToStay) {
+  PublishOptions options;
+  options.history = 3;
+  const Published first = published("/p", "one", options);
+  const Page page = *page_of("/q");
+  const auto claimed = std::get<RequestClaim>(*run(claim(isr_, page, "r", "h", seconds(30))));
+  const Published replayed = published("/q", "result");
+  ASSERT_TRUE(run(complete(isr_, claimed, replayed.meta.s3_key)));
+  published("/p", "two", options);
+  published("/q", "next");
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(3601));
+    sweeping();
+  }
+  EXPECT_TRUE(has_body(first.meta.s3_key));
+  EXPECT_TRUE(has_body(replayed.meta.s3_key));
+}
+
+TEST_P(SweepTest, BodyThatIsReferredToAgainIsForgotten) {
+  PublishOptions options;
+  options.history = 3;
+  const Published page = published("/p", "one", options);
+  const Item meta = *row("/p", "META");
+  const Item version = *row("/p", *page.meta.current_sk);
+  for (const Item* item : {&meta, &version}) {
+    Write write = Delete{item->key};
+    ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  }
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(sweeping().bodies_recorded, 1U);
+  Write write = Put{version};
+  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(sweeping().bodies_deleted, 0U);
+  // Unreferenced once more, its grace period begins anew.
+  Write removal = Delete{version.key};
+  ASSERT_TRUE(run(stores_.table->write(std::move(removal), Durability::machine)));
+  EXPECT_EQ(sweeping().bodies_recorded, 1U);
+  EXPECT_TRUE(has_body(page.meta.s3_key));
+}
+
+TEST_P(SweepTest, BodiesOfOtherWritersAreNeverTouched) {
+  const std::string theirs =
+      "0123456789abcdef01234567/1700000000000-0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55.html";
+  Body body;
+  body.bytes = "theirs";
+  ASSERT_TRUE(run(stores_.bodies->write(theirs, body)));
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(100'000));
+    EXPECT_EQ(sweeping().bodies_foreign, 1U);
+  }
+  EXPECT_TRUE(has_body(theirs));
+}
+
+TEST_P(SweepTest, BodyNamedInAnyFormByARowStays) {
+  const Published page = published("/p", "one");
+  const std::string reference = page.meta.s3_key;
+  Item meta = *row("/p", "META");
+  meta.attributes.set("s3_key", "s3://bucket/" + reference);
+  Write write = Put{meta};
+  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(3601));
+    sweeping();
+  }
+  EXPECT_TRUE(has_body(reference));
+}
+
+INSTANTIATE_TEST_SUITE_P(Protocol, SweepTest,
+                         testing::ValuesIn(protocol_backends().begin(), protocol_backends().begin() + 2),
+                         protocol_backend_name);
+
+class RowSweepTest : public SweepTest {};
+
+TEST_P(RowSweepTest, RowsPastTheirTtlGoAndOthersStay) {
+  PublishOptions options;
+  options.ttl = seconds(1000);
+  options.history = 2;
+  const Published page = published("/short", "one", options);
+  published("/long", "two");
+  clock_.advance(seconds(999));
+  EXPECT_EQ(sweeping().rows_deleted, 0U);
+  clock_.advance(seconds(2));
+  EXPECT_EQ(counting().rows_deleted, 2U);
+  EXPECT_TRUE(row("/short", "META"));
+  EXPECT_EQ(sweeping().rows_deleted, 2U);
+  EXPECT_EQ(row("/short", "META"), std::nullopt);
+  EXPECT_EQ(row("/short", *page.meta.current_sk), std::nullopt);
+  EXPECT_TRUE(row("/long", "META"));
+}
+
+TEST_P(RowSweepTest, RowsThatStillDecideSomethingStayWhateverTheirTtl) {
+  const std::string pk = page_of("/p")->pk;
+  const std::int64_t now = isr_.now();
+  for (Item item :
+       {Item{{pk, "META"},
+             {{"s3_key", "k"}, {"generated_at", now}, {"revalidate_seconds", 500}, {"ttl", now - 100}}},
+        Item{{pk, "LOCK"}, {{"lease_token", "t"}, {"lease_expires_at", now + 100}, {"ttl", now - 100}}}}) {
+    Write write = Put{std::move(item)};
+    ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  }
+  EXPECT_EQ(sweeping().rows_deleted, 0U);
+  clock_.advance(seconds(100));
+  EXPECT_EQ(sweeping().rows_deleted, 1U);
+  EXPECT_EQ(row("/p", "LOCK"), std::nullopt);
+  clock_.advance(seconds(400));
+  EXPECT_EQ(sweeping().rows_deleted, 1U);
+}
+
+TEST_P(RowSweepTest, RowsThatCannotBeReadStayForPeopleToLookAt) {
+  Write write = Put{{{page_of("/p")->pk, "META"}, {{"s3_key", 1}, {"ttl", 5}}}};
+  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  EXPECT_EQ(sweeping().rows_deleted, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Protocol, RowSweepTest,
+                         testing::ValuesIn(protocol_backends().begin(), protocol_backends().begin() + 2),
+                         protocol_backend_name);
+
+TEST(SweepOnDynamoDb, LeavesRowsToTheTableAndSweepsBodiesInTheBucket) {
+  ManualClock clock(std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+  const ProtocolStores stores = protocol_backends()[2].open(clock);
+  SeededRandom random(11);
+  const Isr isr{*stores.table, *stores.bodies, clock, random, {}};
+  const Page page = *page_of("/swept on dynamodb");
+  std::vector<std::string> keys;
+  for (const char* bytes : {"one", "two"}) {
+    const auto lease = std::get<Lease>(*run(acquire(isr, page, seconds(30))));
+    Rendered rendered;
+    rendered.body.bytes = bytes;
+    PublishOptions options;
+    options.ttl = seconds(100);
+    keys.push_back(std::get<Published>(*run(publish(isr, lease, rendered, options))).meta.s3_key);
+  }
+  std::uint64_t deleted = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    clock.advance(seconds(3700));
+    const auto report = run(sweep(isr, {}));
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_TRUE(report->table_expires_rows);
+    EXPECT_EQ(report->rows_deleted, 0U);
+    deleted += report->bodies_deleted;
+  }
+  EXPECT_EQ(deleted, 1U);
+  EXPECT_FALSE(run(stores.bodies->read(keys[0]))->has_value());
+  EXPECT_TRUE(run(stores.bodies->read(keys[1]))->has_value());
+}
+
+}  // namespace
+}  // namespace facetheory::test
