@@ -9,6 +9,8 @@ facetheory_check(layers_self_test ${PROJECT_SOURCE_DIR}/tools/check_layers --sel
 facetheory_check(run_tests_self_test /usr/bin/python3 tools/run_tests_test.py)
 facetheory_check(format ${PROJECT_SOURCE_DIR}/tools/format --check)
 facetheory_check(docs ${PROJECT_SOURCE_DIR}/tools/check_docs)
+facetheory_check(coverage ${PROJECT_SOURCE_DIR}/tools/check_coverage)
+facetheory_check(coverage_self_test ${PROJECT_SOURCE_DIR}/tools/check_coverage --self-test)
 facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_DIR})
 facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})
 # Uses all cores by itself.

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kDefaultLength{30};
-const std::string kForHelp = "How long the lease lasts: whole seconds, 2s to 15m. Default: 30s.";
+const std::string kForHelp = "How long the lease lasts: whole seconds, 2s to 1h. Default: 30s.";
 
 class Acquire final : public Command {
  public:

@@ -27,7 +27,7 @@ struct IsrSettings {
   std::chrono::seconds request_retention{24 * 3600};
   // No writer of the table holds a lease for longer without refreshing it. A foreign request record that
   // carries no time is given up after that.
-  std::chrono::seconds longest_lease{900};
+  std::chrono::seconds longest_lease{3600};
 };
 
 // All members outlive every operation that was given the Isr; so does the Isr itself.

@@ -17,15 +17,16 @@
 namespace facetheory {
 namespace {
 
-constexpr int kMaxHistory = 80;              // So that one transaction can trim what is beyond it.
-constexpr std::size_t kMaxTrimmed = 90;      // Rows that one publish deletes; the next goes on.
-constexpr std::size_t kLargeBody = 1 << 20;  // Storing it may take a good part of the lease.
+constexpr int kMaxHistory = 80;                 // So that one transaction can trim what is beyond it.
+constexpr std::size_t kMaxTrimmed = 90;         // Rows that one publish deletes; the next goes on.
+constexpr std::int64_t kFarFuture = 24 * 3600;  // No clock is that far ahead.
+constexpr std::size_t kLargeBody = 1 << 20;     // Storing it may take a good part of the lease.
 
 Error invalid(std::string message) {
   return Error{ErrorCode::invalid, std::move(message)};
 }
 
-Result<void> check(const Rendered& rendered, const PublishOptions& options) {
+Result<void> check(const Rendered& rendered, const PublishOptions& options, std::int64_t now) {
   if (rendered.revalidate < std::chrono::seconds(1)) {
     return invalid("a freshness window of " + std::to_string(rendered.revalidate.count()) +
                    " s is too short: revalidate must be one second or more");
@@ -46,8 +47,8 @@ Result<void> check(const Rendered& rendered, const PublishOptions& options) {
   for (const std::string& tag : rendered.tags) {
     if (auto good = check_tag(tag); !good) return good;
   }
-  if (options.generated_at && *options.generated_at < 1) {
-    return invalid("generated_at must be a time in seconds since 1970, not " +
+  if (options.generated_at && (*options.generated_at < 1 || *options.generated_at > now + kFarFuture)) {
+    return invalid("generated_at must be a time in seconds since 1970 that has come, not " +
                    std::to_string(*options.generated_at));
   }
   return {};
@@ -96,6 +97,7 @@ class Publication {
 
   // What stood there.
   std::optional<MetaRow> before_;
+  std::int64_t replaced_ = 0;         // The generation that is replaced.
   std::vector<VersionRow> versions_;  // Newest first; with history only.
 
   // What shall stand there.
@@ -106,7 +108,7 @@ class Publication {
 };
 
 Task<Result<PublishOutcome>> Publication::run() {
-  if (auto good = check(rendered_, options_); !good) co_return good.error();
+  if (auto good = check(rendered_, options_, isr_.now()); !good) co_return good.error();
   // META can change under a valid lease only by writers that ignore leases; look again then.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto ended = co_await look();
@@ -122,7 +124,12 @@ Task<Result<PublishOutcome>> Publication::run() {
     auto outcome = co_await commit();
     if (!outcome) co_return std::move(outcome).error();
     if (!*outcome) continue;
-    if (!std::holds_alternative<Published>(**outcome) && !may_have_happened_) co_await drop_body();
+    // While LOCK still carries our token, a refresh that is on its way may revive the lease, and a repeat of this
+    // transaction then finds it so: the body is the sweeper's.
+    const auto* lost = std::get_if<LeaseLost>(&**outcome);
+    const bool revivable = lost != nullptr && lost->lock && lost->lock->lease_token == lease_.token;
+    const bool published = std::holds_alternative<Published>(**outcome);
+    if (!published && !may_have_happened_ && !revivable) co_await drop_body();
     co_return **std::move(outcome);
   }
   if (!may_have_happened_) co_await drop_body();
@@ -161,11 +168,13 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
       newest_version = std::max(newest_version, row.version.value_or(0));
   }
 
-  const std::int64_t newest_generation = before_ ? before_->newest_generation() : 0;
+  // A row that claims to be from far in the future (in milliseconds, say) must not bind everybody for ever.
+  const bool believable = before_ && before_->newest_generation() <= isr_.now() + kFarFuture;
+  replaced_ = believable ? before_->newest_generation() : 0;
   meta_ = MetaRow{};
   if (!body_key_.empty()) meta_.s3_key = isr_.bodies.reference(body_key_);  // Stored after an earlier look.
   // Another machine's clock may be ahead of the one the lease was acquired by.
-  meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, newest_generation));
+  meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, replaced_));
   meta_.revalidate_seconds = rendered_.revalidate.count();
   meta_.etag = rendered_.etag ? rendered_.etag : etag_of(rendered_.body);
   meta_.version = newest_version + 1;
@@ -220,8 +229,8 @@ std::optional<PublishRefused> Publication::refusal() const {
   }
   if (!before_) return std::nullopt;
   if (before_->pinned) return PublishRefused{Reason::pinned, before_};
-  if (meta_.generated_at < before_->newest_generation() ||
-      (options_.monotonic && meta_.generated_at <= before_->generated_at)) {
+  const bool same_second = meta_.generated_at == before_->generated_at;
+  if (meta_.generated_at < replaced_ || (options_.monotonic && same_second)) {
     return PublishRefused{Reason::superseded, before_};
   }
   return std::nullopt;
@@ -271,6 +280,7 @@ std::vector<TransactItem> Publication::items() const {
 
   Condition older = options_.monotonic ? attr("generated_at") < meta_.generated_at
                                        : attr("generated_at") <= meta_.generated_at;
+  if (before_ && before_->generated_at > replaced_) older = attr("generated_at") == before_->generated_at;
   Condition as_seen =
       before_ && before_->version ? attr("version") == *before_->version : attr("version").not_exists();
   items.emplace_back(Put{to_item(pk, meta_), (attr("generated_at").not_exists() || std::move(older)) &&

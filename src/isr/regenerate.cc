@@ -154,7 +154,11 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   Task<void> work = render();
   std::function<Task<void>(Lease)> after_refresh = refreshed;
   const bool kept = co_await keep(isr_, lease, std::move(work), lost, std::move(after_refresh));
-  if (!kept) co_return co_await attach(LeaseLost{}, "the lease was lost while the page was rendered");
+  if (!kept) {
+    auto lock = co_await get_lock(isr_, page_);
+    LeaseLost gone{lock ? *std::move(lock) : std::nullopt};
+    co_return co_await attach(std::move(gone), "the lease was lost while the page was rendered");
+  }
   if (aborted) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
     co_await hand_back(aborted->message);

@@ -28,10 +28,9 @@ Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durabil
     if (outcome) co_return outcome;
     Error error = std::move(outcome).error();
     if (error.code == ErrorCode::ambiguous) echo = true;
-    const bool again = echo && (error.code == ErrorCode::ambiguous || error.code == ErrorCode::unavailable);
-    if (!again) co_return error;
-    if (attempt + 1 == kAttempts) {
-      error.code = ErrorCode::ambiguous;
+    const bool again = error.code == ErrorCode::ambiguous || error.code == ErrorCode::unavailable;
+    if (!again || attempt + 1 == kAttempts) {
+      if (again && echo) error.code = ErrorCode::ambiguous;
       co_return error;
     }
     co_await pause(isr, attempt);

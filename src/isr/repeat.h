@@ -18,8 +18,8 @@ Task<void> pause(const Isr& isr, int attempt);
 Task<Result<std::optional<Item>>> get_repeatedly(const Isr& isr, Key key);
 
 // One write that has the same effect however often it is carried out (its condition names a token of ours). It
-// is repeated when it may have happened; `echo` is then true, and a failed condition can be the echo of an earlier
-// attempt. `unavailable` only when no attempt can have done anything.
+// is repeated a few times; once an attempt may have happened `echo` is true, and a failed condition can be the echo
+// of it. `unavailable` only when no attempt can have done anything.
 Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durability durability, bool& echo);
 
 struct Transacted {

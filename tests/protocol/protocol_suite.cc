@@ -67,9 +67,9 @@ ProtocolStores behind_faults(const ProtocolStores& plain, Clock& clock) {
   auto script = std::make_shared<FaultScript>(++seed);
   script->queue("write", Fault::lose_answer);
   script->queue("transact", Fault::lose_answer);
-  script->chance(Fault::lose_answer, 0.04);
-  script->chance(Fault::lose_request, 0.04);
-  script->chance(Fault::throttle, 0.04);
+  script->chance(Fault::lose_answer, 0.025);
+  script->chance(Fault::lose_request, 0.025);
+  script->chance(Fault::throttle, 0.025);
   script->chance(Fault::delay, 0.03);
   return behind(plain, script, clock);
 }

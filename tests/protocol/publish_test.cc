@@ -151,6 +151,20 @@ TEST_P(PublishTest, GeneratedAtDoesNotGoBackWhenTheClockOfTheNextWorkerIsBehind)
   EXPECT_EQ(number("META", "version"), 2);
 }
 
+TEST_P(PublishTest, GenerationFromFarInTheFutureDoesNotBindAnybody) {
+  // Somebody wrote milliseconds.
+  put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() * 1000}, {"revalidate_seconds", 60}});
+  const Published page = published({}, "in seconds");
+  EXPECT_LE(page.meta.generated_at, now());
+  put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() * 1000}, {"revalidate_seconds", 60}});
+  done([&] { return invalidate(isr_, page_); });
+  EXPECT_LE(published({}, "after an invalidation").meta.generated_at, now());
+  const Lease lease = acquired();
+  PublishOptions options;
+  options.generated_at = now() * 1000;
+  EXPECT_EQ(failure(lease, rendered(), options).code, ErrorCode::invalid);
+}
+
 TEST_P(PublishTest, VersionGuardMustMatch) {
   published();
   const Lease lease = acquired();

@@ -115,19 +115,20 @@ TEST_P(RequestTest, PastItsTtlCountsAsAbsent) {
 }
 
 TEST_P(RequestTest, ForeignRecordWithoutTimesIsGivenUpAfterTheLongestLease) {
-  put("REQ#r1", {{"request_hash", "hash"}, {"status", "STARTED"}, {"ttl", now() + 100'000}});
+  put("REQ#r1", {{"request_hash", "hash"}, {"status", "STARTED"}, {"ttl", now() + 1'000'000}});
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(claiming("r1")));
   // An answer that is lost may have cost the note; the next to come makes it.
   for (int i = 0; i < 20 && !number("REQ#r1", "first_seen_at"); ++i)
     claiming("r1");
   ASSERT_TRUE(number("REQ#r1", "first_seen_at"));
   const std::int64_t seen = *number("REQ#r1", "first_seen_at");
-  clock_.set_now(WallTime(seconds(seen + 800)));
+  const std::int64_t longest = isr_.settings.longest_lease.count();
+  clock_.set_now(WallTime(seconds(seen + longest - 100)));
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(claiming("r1")));
   EXPECT_EQ(number("REQ#r1", "first_seen_at"), seen);
 
   // Not while somebody holds the lease: it may be the one who made the record.
-  clock_.set_now(WallTime(seconds(seen + 901)));
+  clock_.set_now(WallTime(seconds(seen + longest + 1)));
   const Lease lease = acquired(seconds(600));
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(claiming("r1")));
   done([&] { return release(isr_, lease); });
