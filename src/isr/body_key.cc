@@ -45,4 +45,9 @@ bool is_our_body_key(std::string_view key) {
   return all_of(key.substr(kMark.size()), "abcdefghijklmnopqrstuvwxyz");
 }
 
+bool names_our_body(std::string_view s3_key, const Page& page) {
+  const std::size_t folder = s3_key.rfind(body_folder(page));
+  return folder != std::string_view::npos && is_our_body_key(s3_key.substr(folder));
+}
+
 }  // namespace facetheory

@@ -16,4 +16,7 @@ std::string body_key_for(const Page& page, std::string_view content_type, WallTi
 
 bool is_our_body_key(std::string_view key);
 
+// Whether a row's s3_key, in whatever form, names one of our bodies of that page.
+bool names_our_body(std::string_view s3_key, const Page& page);
+
 }  // namespace facetheory

@@ -55,5 +55,17 @@ TEST(BodyKey, OfAnotherWriterIsNotTakenForOurs) {
   }
 }
 
+TEST(BodyKey, IsRecognisedInEveryFormThatARowCarries) {
+  SeededRandom random(1);
+  const Page page = *page_of("/news/42");
+  const std::string key = body_key_for(page, "text/html", kNow, random);
+  EXPECT_TRUE(names_our_body(key, page));
+  EXPECT_TRUE(names_our_body("isr/" + key, page));
+  EXPECT_TRUE(names_our_body("s3://bucket/isr/" + key, page));
+  EXPECT_FALSE(names_our_body(key, *page_of("/news/43")));
+  EXPECT_FALSE(names_our_body("isr/theirs.html", page));
+  EXPECT_FALSE(names_our_body("", page));
+}
+
 }  // namespace
 }  // namespace facetheory

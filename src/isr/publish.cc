@@ -238,12 +238,10 @@ std::optional<PublishRefused> Publication::refusal() const {
 
 // Durable before it returns; what rows shall call it.
 Task<Result<std::string>> Publication::store_body() {
-  if (before_ && before_->etag == meta_.etag) {
+  // Only a body of ours is used again: nobody else may then delete it under us.
+  if (before_ && before_->etag == meta_.etag && names_our_body(before_->s3_key, lease_.page)) {
     auto current = co_await isr_.bodies.read(before_->s3_key);
-    // Only a body of ours: nobody else may then delete it under us.
-    if (current && *current && (*current)->metadata.sha256 && same(rendered_.body, **current)) {
-      co_return before_->s3_key;
-    }
+    if (current && *current && same(rendered_.body, **current)) co_return before_->s3_key;
   }
   const std::string key =
       body_key_for(lease_.page, rendered_.body.metadata.content_type, isr_.clock.now(), isr_.random);

@@ -127,7 +127,7 @@ def malformed_durations_are_refused(cli):
                       ["request", "claim", "/x", "--id", "r", "--for", text], ["gc", "--grace", text]):
             option = [word for word in words if word.startswith("--")][-1]
             cli(*words).is_("usage", 2, code="invalid").says(f"facetheory: {option}: ", why)
-    for text in ("1s", "0", "901s", "16m"):
+    for text in ("1s", "0", "3601s", "61m"):
         cli("lease", "acquire", "/x", "--for", text).is_("usage", 2).says(f"--for: '{text}' is too")
     cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "0s").is_("usage", 2).says("--revalidate: '0s' is too short")
     cli("regenerate", "/x", "--revalidate", "60s", "--wait=later", "--", "true").is_("usage", 2).says("--wait: 'later' is no duration")

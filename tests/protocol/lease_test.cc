@@ -68,7 +68,7 @@ TEST_P(LeaseTest, EveryAttemptHasATokenOfItsOwn) {
 
 TEST_P(LeaseTest, ReleaseFreesThePage) {
   const Lease lease = acquired();
-  done([&] { return release(isr_, lease); });
+  EXPECT_TRUE(std::holds_alternative<LeaseReleased>(done([&] { return release(isr_, lease); })));
   EXPECT_EQ(row("LOCK"), std::nullopt);
 }
 
@@ -89,6 +89,15 @@ TEST_P(LeaseTest, RefreshExtendsTheLeaseFromNow) {
   EXPECT_EQ(number("LOCK", "lease_expires_at"), std::get<Lease>(refreshed).expires_at);
   EXPECT_EQ(number("LOCK", "ttl"), std::get<Lease>(refreshed).expires_at + 3600);
   EXPECT_EQ(number("LOCK", "acquired_at"), lease.acquired_at);
+}
+
+TEST_P(LeaseTest, RefreshNeverShortensTheLease) {
+  Lease lease = acquired(seconds(600));
+  lease.length = seconds(10);
+  const auto refreshed = done([&] { return refresh(isr_, lease); });
+  ASSERT_TRUE(std::holds_alternative<Lease>(refreshed));
+  EXPECT_EQ(std::get<Lease>(refreshed).expires_at, lease.acquired_at + 600);
+  EXPECT_EQ(number("LOCK", "lease_expires_at"), lease.acquired_at + 600);
 }
 
 TEST_P(LeaseTest, RefreshOfAnExpiredLeaseIsLostEvenIfNobodyTookIt) {

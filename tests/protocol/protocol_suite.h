@@ -116,6 +116,29 @@ class OneFaultSuite : public testing::Test {
   Page page_ = *page_of("/answers");
 };
 
+// A table on which somebody else acts in between: just before one of our writes or transactions is carried out.
+class MeddledTable final : public Table {
+ public:
+  explicit MeddledTable(Table& inner) : inner_(inner) {}
+
+  // Called each time; an error is returned in place of the outcome.
+  std::function<Task<Result<void>>(const Write&)> before_write;
+  std::function<Task<Result<void>>(const std::vector<TransactItem>&)> before_transact;
+
+  Task<Result<void>> create() override { return inner_.create(); }
+  Task<Result<TableDescription>> describe() override { return inner_.describe(); }
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override;
+  Task<Result<QueryPage>> do_query(Query query) override;
+  Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  Table& inner_;
+};
+
 // The error of an operation that must fail for good.
 template <typename T>
 Error error_of(const Result<T>& result) {

@@ -78,6 +78,21 @@ TEST_P(PublishTest, AfterATakeoverChangesNothing) {
   EXPECT_EQ(run(plain_.bodies->read(*text("META", "s3_key")))->value().bytes, "winner");
 }
 
+TEST_P(PublishTest, WithHistoryAndARequestAfterATakeoverChangesNoneOfTheRows) {
+  const RequestClaim request = claimed("r1");
+  const Lease first = acquired(seconds(2));
+  advance(seconds(3));
+  const Lease second = acquired();
+  PublishOptions options;
+  options.history = 3;
+  options.request = RequestToComplete{"r1", request.owner_token};
+  ASSERT_TRUE(std::holds_alternative<LeaseLost>(publishing(first, options, "late")));
+  EXPECT_TRUE(version_sks().empty());
+  EXPECT_EQ(row("META"), std::nullopt);
+  EXPECT_EQ(text("REQ#r1", "status"), "STARTED");
+  EXPECT_EQ(text("LOCK", "lease_token"), second.token);
+}
+
 TEST_P(PublishTest, AtTheMomentOfExpiryChangesNothingEvenIfNobodyTookOver) {
   const Lease lease = acquired(seconds(30));
   clock_.set_now(WallTime(seconds(lease.expires_at)));
@@ -87,7 +102,9 @@ TEST_P(PublishTest, AtTheMomentOfExpiryChangesNothingEvenIfNobodyTookOver) {
 
 TEST_P(PublishTest, OneSecondBeforeExpirySucceeds) {
   const Lease lease = acquired(seconds(600));
-  clock_.set_now(WallTime(seconds(lease.expires_at - 20)));
+  // Faults cost time: pauses between attempts.
+  const seconds before(GetParam().faulty ? 20 : 1);
+  clock_.set_now(WallTime(seconds(lease.expires_at) - before));
   ASSERT_TRUE(std::holds_alternative<Published>(publishing(lease)));
 }
 
@@ -115,7 +132,9 @@ TEST_P(PublishTest, MonotonicGuardRefusesTheSameSecond) {
   const std::int64_t generated_at = *number("META", "generated_at");
   const Lease lease = acquired();
   options.generated_at = generated_at;
+  const auto etag = text("META", "etag");
   EXPECT_EQ(refused(publishing(lease, options, "second")), PublishRefused::Reason::superseded);
+  EXPECT_EQ(text("META", "etag"), etag);
   options.generated_at = generated_at + 1;
   EXPECT_TRUE(std::holds_alternative<Published>(publishing(lease, options, "third")));
 }
@@ -240,6 +259,29 @@ TEST_P(PublishTest, VersionGoesOnFromTheNewestVersionAfterAForeignWriterDroppedI
   EXPECT_EQ(number("META", "version"), 4);
 }
 
+TEST_P(PublishTest, VersionGoesOnAfterMetaHasExpired) {
+  PublishOptions options;
+  options.history = 3;
+  published(options, "one");
+  published(options, "two");
+  done([&] { return purge(isr_, page_); });  // As the table does with what is past its ttl.
+  published(options, "three");
+  EXPECT_EQ(number("META", "version"), 3);
+}
+
+TEST_P(PublishTest, HistoryBeyondOneTransactionIsTrimmedOverTwo) {
+  for (int i = 0; i < 130; ++i) {
+    put("VER#" + std::to_string(1000 + i), {{"s3_key", "old.html"}, {"generated_at", 1}, {"version", i + 1}});
+  }
+  PublishOptions options;
+  options.history = 2;
+  published(options, "one");
+  EXPECT_GT(version_sks().size(), 2U);
+  published(options, "two");
+  EXPECT_EQ(version_sks().size(), 2U);
+  EXPECT_EQ(number("META", "version"), 132);
+}
+
 TEST_P(PublishTest, VersionIdsSortByCreationEvenIfTheNextWorkersClockIsBehind) {
   PublishOptions options;
   options.history = 5;
@@ -278,6 +320,20 @@ TEST_P(PublishTest, BytesThatAreTheSameAreStoredAnewWhenTheirBodyIsGoneOrOfAnoth
   EXPECT_FALSE(std::get<Published>(outcome).body_reused);
 }
 
+TEST_P(PublishTest, BytesOfAnotherWriterAreNotSharedWithHim) {
+  // He may delete his object when he likes.
+  const Published first = published({}, "same");
+  Body theirs;
+  theirs.bytes = "same";
+  theirs.metadata.content_type = "text/html; charset=utf-8";
+  const std::string key = body_folder(page_) + "/1700000000000-0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55.html";
+  ASSERT_TRUE(run(plain_.bodies->write(key, theirs)));
+  MetaRow meta = first.meta;
+  meta.s3_key = plain_.bodies->reference(key);
+  put(to_item(page_.pk, meta));
+  EXPECT_NE(published({}, "same").meta.s3_key, meta.s3_key);
+}
+
 TEST_P(PublishTest, EtagIsOfTheBytesUnlessGiven) {
   const Published first = published({}, "one");
   EXPECT_THAT(*first.meta.etag, testing::MatchesRegex("\"[0-9a-f]{32}\""));
@@ -310,6 +366,10 @@ TEST_P(PublishTest, BadOptionsAreRefusedBeforeAnythingIsWritten) {
   EXPECT_EQ(failure(lease, page, {}).code, ErrorCode::invalid);
   page = rendered();
   page.tags = {"good", "bad\x01tag"};
+  EXPECT_EQ(failure(lease, page, {}).code, ErrorCode::invalid);
+  page = rendered();
+  for (std::size_t i = 0; i <= kMaxTags; ++i)
+    page.tags.push_back("tag " + std::to_string(i));
   EXPECT_EQ(failure(lease, page, {}).code, ErrorCode::invalid);
   PublishOptions options;
   options.history = -1;

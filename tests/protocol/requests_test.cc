@@ -56,7 +56,7 @@ TEST_P(RequestTest, OfADeadWorkerIsTakenOverWhenItsTimeIsOverAndNotBefore) {
   const RequestClaim dead = claimed("r1");
   clock_.set_now(WallTime(seconds(*number("REQ#r1", "in_progress_expires_at") - 1)));
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(claiming("r1")) || GetParam().faulty);
-  clock_.set_now(WallTime(seconds(*number("REQ#r1", "in_progress_expires_at") + 10)));
+  clock_.set_now(WallTime(seconds(*number("REQ#r1", "in_progress_expires_at"))));
   const RequestClaim next = claimed("r1");
   EXPECT_NE(next.owner_token, dead.owner_token);
   EXPECT_EQ(number("REQ#r1", "attempt"), 2);
@@ -88,6 +88,18 @@ TEST_P(RequestTest, CompletesAtMostOnce) {
   EXPECT_TRUE(
       std::holds_alternative<RequestChanged>(done([&] { return complete(isr_, request, "first.html"); })));
   EXPECT_TRUE(std::holds_alternative<RequestLost>(done([&] { return fail(isr_, request, "boom"); })));
+}
+
+TEST_P(RequestTest, EndedIsKeptForAsLongAsItMayBeReplayed) {
+  const RequestClaim first = claimed("r1");
+  std::int64_t before = now();
+  done([&] { return complete(isr_, first, "a.html"); });
+  EXPECT_GE(number("REQ#r1", "ttl"), before + 24 * 3600);
+  EXPECT_LE(number("REQ#r1", "ttl"), now() + 24 * 3600);
+  const RequestClaim second = claimed("r2");
+  before = now();
+  done([&] { return fail(isr_, second, "boom"); });
+  EXPECT_GE(number("REQ#r2", "ttl"), before + 24 * 3600);
 }
 
 TEST_P(RequestTest, HandedBackIsClaimedAnew) {
