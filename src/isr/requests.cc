@@ -182,24 +182,24 @@ namespace {
 
 // One change of a record that is ours. `done` tells whether a row is what the change would have made of it.
 template <typename Done>
-Task<Result<RequestOutcome>> change(const Isr& isr, RequestClaim claim, Changes changes, Done done) {
-  Write write = Update{request_key(claim.page, claim.id), std::move(changes), is_ours(claim)};
+Task<Result<RequestOutcome>> change(const Isr& isr, RequestClaim claim, Changes changes, Condition condition,
+                                    Done done) {
+  Write write = Update{request_key(claim.page, claim.id), std::move(changes), std::move(condition)};
   bool echo = false;
   auto written = co_await write_repeatedly(isr, std::move(write), Durability::machine, echo);
   if (!written) co_return std::move(written).error();
-  std::optional<Item> item;
   if (auto* failed = std::get_if<ConditionFailed>(&*written)) {
-    item = std::move(failed->stored);
-  } else {
-    auto read = co_await get_repeatedly(isr, request_key(claim.page, claim.id));
-    if (!read) co_return std::move(read).error();
-    item = *std::move(read);
+    auto row = row_of(failed->stored);
+    if (!row) co_return std::move(row).error();
+    const bool echoed = *row && (*row)->owner_token == claim.owner_token && done(**row);
+    if (echoed) co_return RequestChanged{**std::move(row)};
+    co_return RequestLost{*std::move(row)};
   }
-  auto row = row_of(item);
+  auto read = co_await get_repeatedly(isr, request_key(claim.page, claim.id));
+  if (!read) co_return std::move(read).error();
+  auto row = row_of(*read);
   if (!row) co_return std::move(row).error();
-  if (*row && (*row)->owner_token == claim.owner_token && done(**row))
-    co_return RequestChanged{**std::move(row)};
-  co_return RequestLost{*std::move(row)};
+  co_return RequestChanged{*row ? **std::move(row) : std::move(claim.row)};
 }
 
 }  // namespace
@@ -209,9 +209,12 @@ Task<Result<RequestOutcome>> extend(const Isr& isr, RequestClaim claim, std::chr
   Changes changes;
   changes.set("in_progress_expires_at", until).set("ttl", until + isr.settings.ttl_buffer.count());
   const auto done = [until](const RequestRow& row) {
-    return row.status == RequestStatus::started && row.in_progress_expires_at == until;
+    return row.status == RequestStatus::started && row.in_progress_expires_at >= until;
   };
-  co_return co_await change(isr, std::move(claim), std::move(changes), done);
+  // One that arrives late shortens nothing.
+  Condition shorter = attr("in_progress_expires_at").not_exists() || attr("in_progress_expires_at") <= until;
+  Condition condition = is_ours(claim) && std::move(shorter);
+  co_return co_await change(isr, std::move(claim), std::move(changes), std::move(condition), done);
 }
 
 Task<Result<RequestOutcome>> complete(const Isr& isr, RequestClaim claim, std::string result_s3_key) {
@@ -227,7 +230,8 @@ Task<Result<RequestOutcome>> complete(const Isr& isr, RequestClaim claim, std::s
   const auto done = [&result_s3_key](const RequestRow& row) {
     return row.status == RequestStatus::completed && row.result_s3_key == result_s3_key;
   };
-  co_return co_await change(isr, std::move(claim), std::move(changes), done);
+  Condition condition = is_ours(claim);
+  co_return co_await change(isr, std::move(claim), std::move(changes), std::move(condition), done);
 }
 
 Task<Result<RequestOutcome>> fail(const Isr& isr, RequestClaim claim, std::string error, bool retryable) {
@@ -239,7 +243,8 @@ Task<Result<RequestOutcome>> fail(const Isr& isr, RequestClaim claim, std::strin
       .set("ttl", isr.now() + isr.settings.request_retention.count())
       .remove("in_progress_expires_at");
   const auto done = [](const RequestRow& row) { return row.status == RequestStatus::failed; };
-  co_return co_await change(isr, std::move(claim), std::move(changes), done);
+  Condition condition = is_ours(claim);
+  co_return co_await change(isr, std::move(claim), std::move(changes), std::move(condition), done);
 }
 
 Task<Result<std::optional<RequestRow>>> get_request(const Isr& isr, Page page, std::string id) {

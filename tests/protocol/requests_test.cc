@@ -78,6 +78,15 @@ TEST_P(RequestTest, ExtendedRecordIsNotTakenOver) {
   EXPECT_EQ(number("REQ#r1", "ttl"), *number("REQ#r1", "in_progress_expires_at") + 3600);
 }
 
+TEST_P(RequestTest, ExtensionNeverShortens) {
+  const RequestClaim request = claimed("r1");
+  done([&] { return extend(isr_, request, seconds(600)); });
+  const auto until = number("REQ#r1", "in_progress_expires_at");
+  EXPECT_TRUE(
+      std::holds_alternative<RequestChanged>(done([&] { return extend(isr_, request, seconds(10)); })));
+  EXPECT_EQ(number("REQ#r1", "in_progress_expires_at"), until);
+}
+
 TEST_P(RequestTest, CompletesAtMostOnce) {
   const RequestClaim request = claimed("r1");
   done([&] { return complete(isr_, request, "first.html"); });

@@ -1,0 +1,353 @@
+#include "tests/simulation/simulation.h"
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "tests/simulation/fleet.h"
+#include "tests/simulation/network.h"
+
+namespace facetheory::simulation {
+namespace {
+
+struct Scenario {
+  std::string_view name;
+  int workers;
+  int foreigners;
+  int decisions;  // While the weather lasts.
+  int crash;      // Chances per thousand decisions.
+  int pause;
+  int clock_steps;
+  Habits habits;
+  Weather weather;
+  Pace pace;
+};
+
+const std::array<Scenario, 8>& scenarios() {
+  static const std::array<Scenario, 8> all = {{
+      {.name = "fine weather",
+       .workers = 3,
+       .foreigners = 1,
+       .decisions = 400,
+       .crash = 0,
+       .pause = 0,
+       .clock_steps = 0,
+       .habits = {.regenerate = 4,
+                  .regenerate_request = 2,
+                  .lease_steps = 2,
+                  .request_steps = 1,
+                  .invalidate = 1,
+                  .mark = 1,
+                  .rollback = 1,
+                  .unpin = 1,
+                  .read = 3,
+                  .sweep = 1},
+       .weather = {},
+       .pace = {}},
+      {.name = "leases",
+       .workers = 4,
+       .foreigners = 0,
+       .decisions = 500,
+       .crash = 6,
+       .pause = 15,
+       .clock_steps = 2,
+       .habits = {.regenerate = 4, .lease_steps = 6, .invalidate = 1, .read = 1},
+       .weather = {.unavailable = 30,
+                   .lost_request = 30,
+                   .lost_answer = 60,
+                   .delayed = 80,
+                   .repeated = 60,
+                   .stale = 300},
+       .pace = {}},
+      {.name = "requests",
+       .workers = 4,
+       .foreigners = 1,
+       .decisions = 600,
+       .crash = 8,
+       .pause = 12,
+       .clock_steps = 2,
+       .habits = {.regenerate = 1, .regenerate_request = 8, .request_steps = 3, .invalidate = 1},
+       .weather = {.unavailable = 20,
+                   .lost_request = 20,
+                   .lost_answer = 50,
+                   .delayed = 60,
+                   .repeated = 60,
+                   .stale = 300},
+       .pace = {.jump = 8, .jump_max = 30'000}},
+      {.name = "invalidations",
+       .workers = 4,
+       .foreigners = 1,
+       .decisions = 600,
+       .crash = 4,
+       .pause = 12,
+       .clock_steps = 2,
+       .habits = {.regenerate = 6, .lease_steps = 3, .invalidate = 4, .purge = 2, .mark = 4, .read = 3},
+       .weather = {.unavailable = 20,
+                   .lost_request = 20,
+                   .lost_answer = 60,
+                   .delayed = 80,
+                   .repeated = 80,
+                   .stale = 400},
+       .pace = {}},
+      {.name = "history",
+       .workers = 4,
+       .foreigners = 1,
+       .decisions = 600,
+       .crash = 4,
+       .pause = 12,
+       .clock_steps = 2,
+       .habits = {.regenerate = 6,
+                  .lease_steps = 3,
+                  .invalidate = 1,
+                  .purge = 1,
+                  .rollback = 4,
+                  .pin = 1,
+                  .unpin = 4,
+                  .read = 1},
+       .weather = {.unavailable = 20,
+                   .lost_request = 20,
+                   .lost_answer = 60,
+                   .delayed = 80,
+                   .repeated = 80,
+                   .stale = 300},
+       .pace = {}},
+      {.name = "foreign writers",
+       .workers = 3,
+       .foreigners = 3,
+       .decisions = 600,
+       .crash = 5,
+       .pause = 15,
+       .clock_steps = 2,
+       .habits = {.regenerate = 5,
+                  .regenerate_request = 3,
+                  .lease_steps = 3,
+                  .invalidate = 2,
+                  .purge = 1,
+                  .mark = 1,
+                  .read = 1},
+       .weather = {.unavailable = 20,
+                   .lost_request = 20,
+                   .lost_answer = 60,
+                   .delayed = 80,
+                   .repeated = 60,
+                   .stale = 300},
+       .pace = {}},
+      {.name = "sweeper",
+       .workers = 4,
+       .foreigners = 1,
+       .decisions = 700,
+       .crash = 4,
+       .pause = 12,
+       .clock_steps = 2,
+       .habits = {.regenerate = 6,
+                  .regenerate_request = 3,
+                  .lease_steps = 3,
+                  .invalidate = 1,
+                  .purge = 1,
+                  .rollback = 1,
+                  .unpin = 1,
+                  .sweep = 4},
+       .weather = {.unavailable = 15,
+                   .lost_request = 20,
+                   .lost_answer = 50,
+                   .delayed = 80,
+                   .repeated = 60,
+                   .stale = 300},
+       .pace = {.jump = 25, .jump_max = 150'000}},
+      {.name = "storm",
+       .workers = 5,
+       .foreigners = 2,
+       .decisions = 800,
+       .crash = 10,
+       .pause = 20,
+       .clock_steps = 5,
+       .habits = {.regenerate = 5,
+                  .regenerate_request = 4,
+                  .lease_steps = 4,
+                  .request_steps = 2,
+                  .invalidate = 2,
+                  .purge = 1,
+                  .mark = 2,
+                  .rollback = 2,
+                  .pin = 1,
+                  .unpin = 2,
+                  .read = 2,
+                  .sweep = 1},
+       .weather = {.unavailable = 60,
+                   .lost_request = 60,
+                   .lost_answer = 90,
+                   .delayed = 140,
+                   .repeated = 120,
+                   .stale = 500},
+       .pace = {.jump = 10, .jump_max = 60'000}},
+  }};
+  return all;
+}
+
+class Run {
+ public:
+  Run(std::uint64_t seed, bool with_trace)
+      : trace_(with_trace),
+        scenario_(scenarios()[seed % scenarios().size()]),
+        seeds_(seed * 0x9E3779B97F4A7C15U + 1),
+        checker_({.longest_lease = kLongestLease.count()}),
+        scheduler_(seeds_.next(), trace_),
+        truth_(scheduler_, checker_, scheduler_.happens(500), scheduler_.happens(250),
+               scheduler_.happens(500) ? "pages/" : ""),
+        network_(scheduler_, checker_, truth_),
+        fleet_{.scheduler = scheduler_,
+               .checker = checker_,
+               .pages = {},
+               .histories = {},
+               .habits = scenario_.habits} {}
+
+  ~Run() {
+    // No coroutine may outlive what it refers to.
+    for (const auto& party : parties_)
+      scheduler_.crash(party->id, true);
+  }
+
+  RunResult go();
+
+ private:
+  bool step() { return !checker_.violation() && scheduler_.step(); }
+  Party& add(bool foreign);
+  void start(Party& party);
+  void misfortune();
+  void say(const std::string& what) {
+    if (trace_.in_words()) trace_.say("== " + what);
+  }
+  Millis any_skew() { return scheduler_.span(2 * kMaxSkew) - kMaxSkew; }
+
+  Trace trace_;
+  const Scenario& scenario_;
+  SeededRandom seeds_;
+  Checker checker_;
+  Scheduler scheduler_;
+  Truth truth_;
+  Network network_;
+  Fleet fleet_;
+  std::vector<std::unique_ptr<Party>> parties_;
+  std::uint64_t decisions_ = 0;
+};
+
+Party& Run::add(bool foreign) {
+  const auto id = static_cast<PartyId>(parties_.size() + 1);
+  Party& party =
+      *parties_.emplace_back(std::make_unique<Party>(scheduler_, id, any_skew(), seeds_.next(), foreign));
+  party.table = network_.table_of(party);
+  party.bodies = network_.bodies_of(party);
+  return party;
+}
+
+void Run::start(Party& party) {
+  Task<void> task = party.foreign ? work_as_foreigner(fleet_, party) : work(fleet_, party);
+  scheduler_.spawn(party.id, std::move(task), [this, &party](const std::exception_ptr& error) {
+    party.alive = false;
+    if (!error) return;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& thrown) {
+      checker_.violate("escaped: party " + std::to_string(party.id) + " threw " + thrown.what());
+    }
+  });
+}
+
+// A crash, a pause, a clock that is set.
+void Run::misfortune() {
+  const auto somebody = [this]() -> Party* {
+    std::vector<Party*> living;
+    for (const auto& party : parties_) {
+      if (party->alive) living.push_back(party.get());
+    }
+    return living.empty() ? nullptr : living[scheduler_.pick(living.size())];
+  };
+  if (scheduler_.happens(scenario_.crash)) {
+    if (Party* victim = somebody()) {
+      say("party " + std::to_string(victim->id) + " crashes");
+      victim->alive = false;
+      scheduler_.crash(victim->id, scheduler_.happens(300));
+      start(add(victim->foreign));
+    }
+  }
+  if (scheduler_.happens(scenario_.pause)) {
+    if (Party* sleeper = somebody()) {
+      const Millis length = scheduler_.span(scheduler_.happens(700) ? 8'000 : 25'000);
+      say("party " + std::to_string(sleeper->id) + " stands still for " + std::to_string(length) + " ms");
+      scheduler_.pause(sleeper->id, scheduler_.now() + length);
+    }
+  }
+  if (scheduler_.happens(scenario_.clock_steps)) {
+    if (Party* corrected = somebody()) {
+      say("the clock of party " + std::to_string(corrected->id) + " is set");
+      corrected->clock.set_skew(any_skew());
+    }
+  }
+}
+
+RunResult Run::go() {
+  const std::size_t pages = 1 + scheduler_.pick(2);
+  for (std::size_t i = 0; i < pages; ++i) {
+    auto page = page_of("/page/" + std::to_string(i), scheduler_.happens(500) ? "acme" : "");
+    fleet_.pages.push_back(*std::move(page));
+    fleet_.histories.push_back(scheduler_.happens(400) ? 0 : 1 + static_cast<int>(scheduler_.pick(3)));
+  }
+  fleet_.sweeps_in_the_end = scheduler_.happens(250);
+  network_.set_weather(scenario_.weather);
+  scheduler_.set_pace(scenario_.pace);
+  for (int i = 0; i < scenario_.workers + scenario_.foreigners; ++i)
+    start(add(i >= scenario_.workers));
+  for (int i = 0; i < scenario_.decisions && step(); ++i) {
+    ++decisions_;
+    misfortune();
+  }
+
+  // The weather clears. Either everybody stops where they stand, or ends what they have begun.
+  network_.set_weather({.slow = 0});
+  scheduler_.set_pace({.dawdle = 0, .dawdle_max = 0, .jump = 0});
+  for (const auto& party : parties_)
+    scheduler_.pause(party->id, 0);
+  fleet_.stopping = true;
+  constexpr int kPatience = 20'000;
+  if (scheduler_.happens(500)) {
+    say("everybody crashes");
+    for (const auto& party : parties_)
+      scheduler_.crash(party->id, false);
+  } else {
+    say("everybody finishes");
+  }
+  int patience = kPatience;
+  for (; patience > 0 && step(); --patience)
+    ++decisions_;
+  if (patience == 0) checker_.violate("liveness: the workers do not come to an end");
+
+  say("one healthy worker recovers");
+  Party& healthy = add(false);
+  scheduler_.spawn(healthy.id, recover(fleet_, healthy), [this](const std::exception_ptr&) {
+    checker_.violate("escaped: the healthy worker threw");
+  });
+  patience = kPatience;
+  for (; patience > 0 && step(); --patience)
+    ++decisions_;
+  if (!fleet_.recovered) checker_.violate("liveness: the healthy worker does not come to an end");
+
+  if (checker_.violation()) say("VIOLATION: " + *checker_.violation());
+  return RunResult{checker_.violation(), scenario_.name,      trace_.hash(),
+                   decisions_,           trace_.take_lines(), checker_.counters()};
+}
+
+}  // namespace
+
+RunResult run(std::uint64_t seed, bool with_trace) {
+  Run simulated(seed, with_trace);
+  return simulated.go();
+}
+
+std::string replay_command(std::uint64_t seed) {
+  return "build/release/tests/simulate --first " + std::to_string(seed) + " --seeds 1 --trace";
+}
+
+}  // namespace facetheory::simulation
