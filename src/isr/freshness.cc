@@ -12,6 +12,12 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
 }
 
+std::int64_t saturating_subtract(std::int64_t a, std::int64_t b) {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
+  return b < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
 std::string described(const Mark& mark) {
   return mark.tag.empty() ? "its whole tenant" : "its tag " + mark.tag;
 }
@@ -52,8 +58,8 @@ Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& mar
     }
   }
   const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);
-  if (now < ends) return {PageState::fresh, "fresh for " + seconds(saturating_add(ends, -now))};
-  return {PageState::stale, "its window ended " + seconds(saturating_add(now, -ends)) + " ago"};
+  if (now < ends) return {PageState::fresh, "fresh for " + seconds(saturating_subtract(ends, now))};
+  return {PageState::stale, "its window ended " + seconds(saturating_subtract(now, ends)) + " ago"};
 }
 
 }  // namespace facetheory

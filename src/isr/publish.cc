@@ -17,8 +17,9 @@
 namespace facetheory {
 namespace {
 
-constexpr int kMaxHistory = 80;                 // So that one transaction can trim what is beyond it.
-constexpr std::size_t kMaxTrimmed = 90;         // Rows that one publish deletes; the next goes on.
+constexpr int kMaxHistory = 80;          // So that one transaction can trim what is beyond it.
+constexpr std::size_t kMaxTrimmed = 90;  // Rows that one publish deletes; the next goes on.
+constexpr std::chrono::hours kLongest{100 * 365 * 24};
 constexpr std::int64_t kFarFuture = 24 * 3600;  // No clock is that far ahead.
 constexpr std::size_t kLargeBody = 1 << 20;     // Storing it may take a good part of the lease.
 
@@ -30,6 +31,9 @@ Result<void> check(const Rendered& rendered, const PublishOptions& options, std:
   if (rendered.revalidate < std::chrono::seconds(1)) {
     return invalid("a freshness window of " + std::to_string(rendered.revalidate.count()) +
                    " s is too short: revalidate must be one second or more");
+  }
+  if (rendered.revalidate > kLongest || options.ttl.value_or(rendered.revalidate) > kLongest) {
+    return invalid("revalidate and ttl end within a hundred years");
   }
   if (options.history < 0 || options.history > kMaxHistory) {
     return invalid("a history of " + std::to_string(options.history) + " versions cannot be kept: 0 to " +

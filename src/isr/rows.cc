@@ -8,6 +8,9 @@
 namespace facetheory {
 namespace {
 
+// What every language can count to, and we can add to without a second thought.
+constexpr std::int64_t kLargestInteger = std::int64_t{1} << 53;
+
 // Reads the attributes of one row and remembers the first that is not as it must be.
 class RowReader {
  public:
@@ -35,7 +38,9 @@ class RowReader {
     const std::string_view text = number->text();
     const std::string_view whole = text.substr(0, text.find('.'));
     const auto integer = Number::from_canonical(whole == "-0" ? "0" : whole).to_int64();
-    if (!integer) wrong(attribute, *value, "a number of 64 bits");
+    if (!integer || *integer > kLargestInteger || *integer < -kLargestInteger) {
+      return wrong(attribute, *value, "a number up to 2^53"), std::nullopt;
+    }
     return integer;
   }
 

@@ -60,7 +60,7 @@ TEST(MetaRow, OfWrongTypeNamesRowAttributeAndRemedy) {
   EXPECT_THAT(
       refusal(read_meta(item(
           "META", {{"s3_key", "k"}, {"generated_at", *Number::parse("1e30")}, {"revalidate_seconds", 60}}))),
-      HasSubstr("64 bits"));
+      HasSubstr("up to 2^53"));
   EXPECT_THAT(
       refusal(read_meta(item(
           "META", {{"s3_key", "k"}, {"generated_at", 7}, {"revalidate_seconds", 60}, {"tags", "news"}}))),

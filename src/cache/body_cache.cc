@@ -1,0 +1,116 @@
+#include "facetheory/cache/body_cache.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace facetheory {
+namespace {
+
+constexpr std::uint8_t kMostUses = 3;
+constexpr std::size_t kSmallShare = 10;   // The small queue has a tenth of the budget.
+constexpr std::size_t kLargestShare = 4;  // A quarter of the budget is the most one body may take.
+constexpr std::size_t kOverhead = 256;    // Of an entry: nodes of list and map, string and object headers.
+
+std::size_t cost_of(std::string_view key, const Body& body) {
+  std::size_t cost = kOverhead + key.size() + body.bytes.size() + body.metadata.content_type.size();
+  for (const auto& [name, value] : body.metadata.headers)
+    cost += 2 * sizeof(std::string) + name.size() + value.size();
+  return cost;
+}
+
+}  // namespace
+
+BodyCache::BodyCache(std::size_t budget) : budget_(budget), small_budget_(budget / kSmallShare) {}
+
+std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  Entry& entry = *found->second;
+  entry.uses = std::min<std::uint8_t>(kMostUses, entry.uses + 1);
+  return entry.body;
+}
+
+void BodyCache::insert(std::string key, std::shared_ptr<const Body> body) {
+  if (entries_.contains(key)) return;
+  const std::size_t cost = cost_of(key, *body);
+  if (cost > budget_ / kLargestShare) return;
+  const auto ghost = ghost_positions_.find(std::hash<std::string_view>()(key));
+  Queue& queue = ghost != ghost_positions_.end() ? main_ : small_;
+  if (ghost != ghost_positions_.end()) {
+    ghosts_.erase(ghost->second);
+    ghost_positions_.erase(ghost);
+  }
+  queue.bytes += cost;
+  queue.entries.push_back({std::move(key), std::move(body), cost, 0, &queue});
+  const Position entry = std::prev(queue.entries.end());
+  entries_.emplace(entry->key, entry);
+  make_room();
+}
+
+void BodyCache::erase(std::string_view key) {
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) drop(found->second);
+}
+
+void BodyCache::make_room() {
+  while (bytes() > budget_) {
+    if (small_.bytes > small_budget_ || main_.entries.empty()) {
+      evict_from_small();
+    } else {
+      evict_from_main();
+    }
+  }
+}
+
+// The oldest newcomer: to the main queue if somebody asked for it again, out otherwise.
+void BodyCache::evict_from_small() {
+  const Position oldest = small_.entries.begin();
+  if (oldest->uses > 0) {
+    move(oldest, main_);
+    return;
+  }
+  remember(oldest->key);
+  drop(oldest);
+}
+
+// The oldest gets another round for every use; without any it goes.
+void BodyCache::evict_from_main() {
+  const Position oldest = main_.entries.begin();
+  if (oldest->uses == 0) {
+    drop(oldest);
+    return;
+  }
+  --oldest->uses;
+  main_.entries.splice(main_.entries.end(), main_.entries, oldest);
+}
+
+void BodyCache::move(Position entry, Queue& to) {
+  Queue& from = *entry->queue;
+  from.bytes -= entry->cost;
+  to.bytes += entry->cost;
+  entry->queue = &to;
+  entry->uses = 0;
+  to.entries.splice(to.entries.end(), from.entries, entry);
+}
+
+void BodyCache::drop(Position entry) {
+  Queue& queue = *entry->queue;
+  queue.bytes -= entry->cost;
+  entries_.erase(entry->key);
+  queue.entries.erase(entry);
+}
+
+// As many as there are entries: longer, and a scan would be remembered too.
+void BodyCache::remember(std::string_view key) {
+  const std::size_t hash = std::hash<std::string_view>()(key);
+  if (ghost_positions_.contains(hash)) return;
+  ghosts_.push_back(hash);
+  ghost_positions_.emplace(hash, std::prev(ghosts_.end()));
+  while (ghosts_.size() > std::max<std::size_t>(entries_.size(), 16)) {
+    ghost_positions_.erase(ghosts_.front());
+    ghosts_.pop_front();
+  }
+}
+
+}  // namespace facetheory

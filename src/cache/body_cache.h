@@ -1,0 +1,71 @@
+// BodyCache: bodies in memory under a budget of bytes, in front of a body store.
+//
+// A body is immutable, so an entry is never wrong, only cold. Eviction is S3-FIFO: a newcomer passes through a small
+// queue and reaches the main one only if it is asked for again, so that a scan over many pages (a crawler, a sweep)
+// does not drive out what is in use. A hit moves nothing; it counts up to three. What left the small queue is
+// remembered for a while by its hash and goes straight to the main queue when it comes back.
+//
+// Not thread-safe: one per event loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "facetheory/bodies/body_store.h"
+
+namespace facetheory {
+
+class BodyCache {
+ public:
+  explicit BodyCache(std::size_t budget);
+
+  // The body under that s3_key; null: not here.
+  std::shared_ptr<const Body> find(std::string_view key);
+
+  // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays.
+  void insert(std::string key, std::shared_ptr<const Body> body);
+
+  void erase(std::string_view key);
+
+  std::size_t bytes() const { return small_.bytes + main_.bytes; }  // Never more than the budget.
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Queue;
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Body> body;
+    std::size_t cost = 0;
+    std::uint8_t uses = 0;  // Since it came into its queue, up to kMostUses.
+    Queue* queue = nullptr;
+  };
+  // The front is the oldest.
+  struct Queue {
+    std::list<Entry> entries;
+    std::size_t bytes = 0;
+  };
+  using Position = std::list<Entry>::iterator;
+
+  void make_room();
+  void evict_from_small();
+  void evict_from_main();
+  void move(Position entry, Queue& to);
+  void drop(Position entry);
+  void remember(std::string_view key);
+
+  const std::size_t budget_;
+  const std::size_t small_budget_;
+  Queue small_;
+  Queue main_;
+  std::unordered_map<std::string_view, Position> entries_;  // Keys point into the entries.
+  std::list<std::size_t> ghosts_;                           // Hashes, oldest first,
+  std::unordered_map<std::size_t, std::list<std::size_t>::iterator> ghost_positions_;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,33 @@
+// CircuitBreaker: stops asking a service that has failed several times in a row, but for one probe now and then, so that
+// requests do not queue up behind time-outs. Not thread-safe.
+#pragma once
+
+#include "facetheory/base/clock.h"
+
+namespace facetheory {
+
+class CircuitBreaker {
+ public:
+  CircuitBreaker(int failures, Duration pause) : limit_(failures), pause_(pause) {}
+
+  // Whether the service may be asked now. While it is thought to be down, true once per pause: that one is the probe.
+  bool allows(Duration monotonic_now) {
+    if (failures_ < limit_) return true;
+    if (monotonic_now < next_probe_) return false;
+    next_probe_ = monotonic_now + pause_;
+    return true;
+  }
+  void succeeded() { failures_ = 0; }
+  void failed(Duration monotonic_now) {
+    if (++failures_ == limit_) next_probe_ = monotonic_now + pause_;
+  }
+  bool is_open() const { return failures_ >= limit_; }
+
+ private:
+  const int limit_;
+  const Duration pause_;
+  int failures_ = 0;  // In a row.
+  Duration next_probe_{0};
+};
+
+}  // namespace facetheory

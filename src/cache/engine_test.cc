@@ -1,0 +1,376 @@
+#include "facetheory/cache/engine.h"
+
+#include <atomic>
+#include <thread>
+
+#include <boost/asio/awaitable.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/bodies/faulty_bodies.h"
+#include "facetheory/bodies/memory_bodies.h"
+#include "facetheory/cache/event.h"
+#include "facetheory/isr/history.h"
+#include "facetheory/isr/invalidate.h"
+#include "facetheory/table/faulty_table.h"
+#include "facetheory/table/memory_table.h"
+
+#include "tests/support/manual_clock.h"
+#include "tests/support/run.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::run;
+using testing::HasSubstr;
+
+// One node of a fleet: an engine with a memory of its own on stores that it shares.
+class EngineTest : public testing::Test {
+ protected:
+  ~EngineTest() override {
+    for (Engine* engine : engines_)
+      run(engine->drain());
+  }
+
+  std::unique_ptr<Engine> node(EngineOptions options = {}) {
+    auto engine = std::make_unique<Engine>(test::executor(), isr_, std::move(options));
+    return engine;
+  }
+
+  // Renders "page 1", "page 2", ... and counts.
+  Renderer renderer() {
+    return [this](RenderContext) -> Task<Result<Rendered>> { co_return rendered(++renders_); };
+  }
+  // The same, but not before the gate is opened.
+  Renderer behind_a_gate() {
+    return [this](RenderContext) -> Task<Result<Rendered>> {
+      const int number = ++renders_;
+      rendering_.set();
+      co_await gate_.wait(system_clock(), 10s);
+      co_return rendered(number);
+    };
+  }
+  Renderer failing(std::string message = "origin answered 503") {
+    return [this, message](RenderContext) -> Task<Result<Rendered>> {
+      ++renders_;
+      co_return Error{ErrorCode::unavailable, message};
+    };
+  }
+  static Rendered rendered(int number) {
+    Rendered page;
+    page.body.bytes = "page " + std::to_string(number);
+    page.body.metadata.content_type = "text/html";
+    page.revalidate = 60s;
+    page.tags = {"news"};
+    return page;
+  }
+
+  ServeRequest request(PagePolicy policy = {}) const { return {page_, policy, {}, {}}; }
+  // "hit: page 1"
+  std::string serving(Engine& engine, ServeRequest request, Renderer renderer) {
+    const Result<Served> served = run(engine.serve(std::move(request), std::move(renderer)));
+    if (!served) return "error: " + served.error().message;
+    return std::string(name(served->as)) + ": " + served->body->bytes;
+  }
+  std::string serving(Engine& engine) { return serving(engine, request(), renderer()); }
+  std::string serving(PagePolicy policy, Renderer by) {
+    return serving(*engine_, request(policy), std::move(by));
+  }
+  // Waits (in real time, bounded) until what happens in the background has happened.
+  template <typename Condition>
+  bool eventually(Condition condition) {
+    for (int i = 0; i < 1000; ++i) {
+      if (condition()) return true;
+      run(system_clock().sleep_for(5ms));
+    }
+    return false;
+  }
+
+  test::ManualClock clock_;
+  SeededRandom random_{5};
+  std::shared_ptr<FaultScript> script_ = std::make_shared<FaultScript>();
+  std::shared_ptr<MemoryTable> plain_table_ = std::make_shared<MemoryTable>();
+  std::shared_ptr<MemoryBodies> plain_bodies_ = std::make_shared<MemoryBodies>();
+  FaultyTable table_{plain_table_, script_, clock_};
+  FaultyBodies bodies_{plain_bodies_, script_, clock_};
+  Isr isr_{table_, bodies_, clock_, random_, {}};
+  Isr others_{*plain_table_, *plain_bodies_, clock_, random_, {}};  // Another process, past the faults.
+  Page page_ = *page_of("/news/42");
+  std::atomic<int> renders_ = 0;
+  Event gate_;
+  Event rendering_;
+  std::unique_ptr<Engine> engine_ = node();
+  std::vector<Engine*> engines_{engine_.get()};
+};
+
+TEST_F(EngineTest, MissingPageIsRenderedAndThenAHit) {
+  EXPECT_EQ(serving(*engine_), "miss: page 1");
+  EXPECT_EQ(serving(*engine_), "hit: page 1");
+  clock_.advance(59s);
+  EXPECT_EQ(serving(*engine_), "hit: page 1");
+  EXPECT_EQ(engine_->counters().hit, 2U);
+  EXPECT_EQ(engine_->counters().miss, 1U);
+  EXPECT_EQ(engine_->counters().renders, 1U);
+}
+
+TEST_F(EngineTest, ManyRequestsForAMissingPageShareOneRender) {
+  std::vector<Task<Result<Served>>> tasks;
+  for (int i = 0; i < 50; ++i)
+    tasks.push_back(engine_->serve(request(), behind_a_gate()));
+  std::thread opener([&] {
+    run(rendering_.wait(system_clock(), 10s));
+    gate_.set();
+  });
+  // run() needs the loop that run_all occupies only while it waits; both are driven by the same background loop.
+  const auto answers = test::run_all(std::move(tasks));
+  opener.join();
+  for (const auto& served : answers) {
+    ASSERT_TRUE(served) << to_string(served.error());
+    EXPECT_EQ(served->body->bytes, "page 1");
+  }
+  EXPECT_EQ(renders_, 1);
+}
+
+TEST_F(EngineTest, StalePageIsServedWhileItIsRegeneratedInTheBackground) {
+  serving(*engine_);
+  clock_.advance(60s);
+  EXPECT_EQ(serving(*engine_, request(), behind_a_gate()), "stale: page 1");
+  EXPECT_EQ(serving(*engine_, request(), behind_a_gate()), "stale: page 1");
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  gate_.set();
+  ASSERT_TRUE(eventually([&] { return engine_->counters().published == 2; }));
+  EXPECT_EQ(serving(*engine_), "hit: page 2");
+  EXPECT_EQ(renders_, 2);
+}
+
+TEST_F(EngineTest, BlockingModeWaitsForTheNewPage) {
+  serving(*engine_);
+  clock_.advance(60s);
+  PagePolicy policy;
+  policy.mode = ServeMode::blocking;
+  EXPECT_EQ(serving(policy, renderer()), "miss: page 2");
+}
+
+TEST_F(EngineTest, FailedRenderIsAnsweredAsThePolicySays) {
+  serving(*engine_);
+  clock_.advance(60s);
+  PagePolicy policy;
+  policy.mode = ServeMode::blocking;
+  EXPECT_EQ(serving(policy, failing()), "stale: page 1");
+  clock_.advance(60s);
+  policy.on_failure = OnFailure::error;
+  EXPECT_THAT(serving(policy, failing()), HasSubstr("error: the render failed: origin answered 503"));
+  EXPECT_EQ(engine_->counters().renders_failed, 2U);
+  clock_.advance(60s);
+  EXPECT_EQ(serving(policy, renderer()), "miss: page 4");
+}
+
+TEST_F(EngineTest, FailedRenderOfAMissingPageIsAnError) {
+  EXPECT_THAT(serving(*engine_, request(), failing()), HasSubstr("origin answered 503"));
+  EXPECT_EQ(engine_->counters().failed, 1U);
+}
+
+TEST_F(EngineTest, PageThatIsTooStaleIsNotServed) {
+  serving(*engine_);
+  PagePolicy policy;
+  policy.stale_for = 100s;
+  clock_.advance(159s);
+  EXPECT_EQ(serving(*engine_, request(policy), behind_a_gate()), "stale: page 1");
+  gate_.set();
+  ASSERT_TRUE(eventually([&] { return engine_->counters().published == 2; }));
+  clock_.advance(160s);
+  EXPECT_EQ(serving(policy, renderer()), "miss: page 3");
+}
+
+TEST_F(EngineTest, RequestThatGivesUpDoesNotStopTheRegeneration) {
+  PagePolicy policy;
+  policy.wait_limit = 5s;
+  std::optional<Result<Served>> impatient;
+  auto ended = test::start(test::store(engine_->serve(request(policy), behind_a_gate()), impatient));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));  // The request, and the keeper of the lease.
+  clock_.advance(5s);
+  ended.get();
+  EXPECT_FALSE(*impatient);
+  EXPECT_EQ(impatient->error().code, ErrorCode::unavailable);
+  gate_.set();
+  ASSERT_TRUE(eventually([&] { return engine_->counters().published == 1; }));
+  EXPECT_EQ(serving(*engine_), "hit: page 1");
+}
+
+TEST_F(EngineTest, TwoNodesRenderOnce) {
+  const auto second = node();
+  engines_.push_back(second.get());
+  std::optional<Result<Served>> first_answer, second_answer;
+  auto first = test::start(test::store(engine_->serve(request(), behind_a_gate()), first_answer));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  auto other = test::start(test::store(second->serve(request(), behind_a_gate()), second_answer));
+  ASSERT_TRUE(clock_.wait_for_sleepers(4));  // Two requests, the keeper, and the other node's poller.
+  gate_.set();
+  first.get();
+  clock_.advance(1s);
+  other.get();
+  EXPECT_EQ(name((*first_answer)->as), "miss");
+  EXPECT_EQ(name((*second_answer)->as), "wait-hit");
+  EXPECT_EQ((*second_answer)->body->bytes, "page 1");
+  EXPECT_EQ(renders_, 1);
+  engines_.pop_back();
+  run(second->drain());
+}
+
+TEST_F(EngineTest, TakesOverFromAHolderThatDied) {
+  clock_.advance_on_sleep();
+  ASSERT_TRUE(run(acquire(others_, page_, 10s)));  // And never heard of again.
+  EXPECT_EQ(serving(*engine_), "miss: page 1");
+}
+
+TEST_F(EngineTest, InvalidationByAnotherProcessIsSeenByTheVeryNextRequest) {
+  serving(*engine_);
+  ASSERT_TRUE(run(invalidate(others_, page_)));
+  PagePolicy policy;
+  policy.mode = ServeMode::blocking;
+  EXPECT_EQ(serving(policy, renderer()), "miss: page 2");
+}
+
+TEST_F(EngineTest, PageWhoseTagWasInvalidatedIsStaleAndOtherReadersLearnOfIt) {
+  serving(*engine_);
+  ASSERT_TRUE(run(mark_tag(others_, "", "news", MarkKind::invalidate)));
+  EXPECT_EQ(serving(*engine_, request(), behind_a_gate()), "stale: page 1");
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  EXPECT_EQ((*run(get_meta(others_, page_, Consistency::strong)))->generated_at, 0);
+  clock_.advance(3s);
+  gate_.set();
+  ASSERT_TRUE(eventually([&] { return engine_->counters().published == 2; }));
+}
+
+TEST_F(EngineTest, PurgedPageIsNotServed) {
+  serving(*engine_);
+  ASSERT_TRUE(run(purge(others_, page_)));
+  EXPECT_THAT(serving(*engine_, request(), failing()), HasSubstr("error"));
+}
+
+TEST_F(EngineTest, LastKnownPageIsServedWhileTheTableIsDown) {
+  serving(*engine_);
+  script_->chance(Fault::fail, 1.0);
+  EXPECT_EQ(serving(*engine_), "stale-metadata-error: page 1");
+  clock_.advance(3600s);
+  EXPECT_EQ(serving(*engine_), "stale-metadata-error: page 1");
+  EXPECT_EQ(renders_, 1);
+  script_->clear();
+  clock_.advance(10s);
+  EXPECT_EQ(serving({.mode = ServeMode::blocking}, renderer()), "miss: page 2");
+}
+
+TEST_F(EngineTest, WithoutTableAndPageTheRendererIsAskedAndNothingStored) {
+  script_->chance(Fault::fail, 1.0);
+  EXPECT_EQ(serving(*engine_), "uncached: page 1");
+  EXPECT_EQ(serving(*engine_), "uncached: page 2");
+  script_->clear();
+  EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
+}
+
+TEST_F(EngineTest, RendersWithoutATableAreLimited) {
+  EngineOptions options;
+  options.uncached_renders = 1;
+  const auto limited = node(options);
+  engines_.push_back(limited.get());
+  script_->chance(Fault::fail, 1.0);
+  std::optional<Result<Served>> first;
+  auto ended = test::start(test::store(limited->serve(request(), behind_a_gate()), first));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  EXPECT_THAT(serving(*limited), HasSubstr("error: the table cannot be asked"));
+  gate_.set();
+  ended.get();
+  EXPECT_TRUE(*first);
+  EXPECT_EQ(serving(*limited), "uncached: page 2");
+  engines_.pop_back();
+}
+
+TEST_F(EngineTest, TableThatKeepsFailingIsLeftAloneButForAProbe) {
+  EngineOptions options;
+  options.breaker_failures = 3;
+  options.breaker_pause = 2s;
+  const auto careful = node(options);
+  serving(*careful);
+  script_->chance(Fault::fail, 1.0);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(serving(*careful), "stale-metadata-error: page 1");
+  EXPECT_EQ(script_->applied(Fault::fail), 3);
+  script_->clear();
+  EXPECT_EQ(serving(*careful), "stale-metadata-error: page 1");  // Nobody asks yet.
+  clock_.advance(2s);
+  EXPECT_EQ(serving(*careful), "hit: page 1");
+  EXPECT_EQ(serving(*careful), "hit: page 1");
+}
+
+TEST_F(EngineTest, PointerIsTrustedForItsTimeAndThenReadAgain) {
+  EngineOptions options;
+  options.pointer_ttl = 1s;
+  const auto trusting = node(options);
+  serving(*trusting);
+  ASSERT_TRUE(run(invalidate(others_, page_)));
+  EXPECT_EQ(serving(*trusting), "hit: page 1");
+  clock_.advance(999ms);
+  EXPECT_EQ(serving(*trusting), "hit: page 1");
+  clock_.advance(1ms);
+  const PagePolicy blocking{.mode = ServeMode::blocking};
+  EXPECT_EQ(serving(*trusting, request(blocking), renderer()), "miss: page 2");
+  run(trusting->drain());
+}
+
+TEST_F(EngineTest, BodyIsReadOnceAndThenServedFromMemory) {
+  serving(*engine_);
+  const auto second = node();
+  EXPECT_EQ(serving(*second), "hit: page 1");
+  EXPECT_EQ(serving(*second), "hit: page 1");
+  EXPECT_EQ(second->counters().bodies_read, 1U);
+}
+
+TEST_F(EngineTest, PageWhoseBodyIsGoneIsHealed) {
+  serving(*engine_);
+  const auto meta = *run(get_meta(others_, page_, Consistency::strong));
+  ASSERT_TRUE(run(plain_bodies_->remove(meta->s3_key)));
+  const auto fresh_memory = node();
+  engines_.push_back(fresh_memory.get());
+  EXPECT_EQ(serving(*fresh_memory), "miss: page 2");
+  EXPECT_EQ(serving(*fresh_memory), "hit: page 2");
+  engines_.pop_back();
+}
+
+TEST_F(EngineTest, RequestWithAnIdIsDoneOnceAndReplayed) {
+  ServeRequest triggered = request({.mode = ServeMode::blocking});
+  triggered.request_id = "r1";
+  EXPECT_EQ(serving(*engine_, triggered, renderer()), "miss: page 1");
+  clock_.advance(60s);
+  EXPECT_EQ(serving(*engine_, triggered, renderer()), "wait-hit: page 1");
+  triggered.inputs = {{"policy", "2"}};
+  EXPECT_THAT(serving(*engine_, triggered, renderer()), HasSubstr("used with other inputs"));
+  EXPECT_EQ(renders_, 1);
+}
+
+TEST_F(EngineTest, RequestWithAnIdInProgressElsewhereIsServedStale) {
+  serving(*engine_);
+  clock_.advance(60s);
+  ASSERT_TRUE(run(claim(others_, page_, "r1", request_hash({}), 600s)));
+  ServeRequest triggered = request({.mode = ServeMode::blocking, .wait_limit = 0s});
+  triggered.request_id = "r1";
+  EXPECT_EQ(serving(*engine_, triggered, renderer()), "stale: page 1");
+}
+
+TEST_F(EngineTest, DrainWaitsForWhatIsUnderWayAndLetsNothingNewBegin) {
+  std::optional<Result<Served>> answer;
+  auto serving_one = test::start(test::store(engine_->serve(request(), behind_a_gate()), answer));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  auto drained = test::start(engine_->drain());
+  EXPECT_EQ(drained.wait_for(20ms), std::future_status::timeout);
+  gate_.set();
+  drained.get();
+  serving_one.get();
+  EXPECT_TRUE(*answer);
+  page_ = *page_of("/another");
+  EXPECT_THAT(serving(*engine_), HasSubstr("about to end"));
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,32 @@
+// Event: something happens once, and everybody who waits for it goes on. For .cc files only, since it needs Asio.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/concurrent_channel.hpp>
+
+#include "facetheory/base/clock.h"
+
+namespace facetheory {
+
+// May be used from any thread; must outlive those who wait.
+class Event {
+ public:
+  void set();
+
+  // True: it happened; false: the limit has passed first.
+  Task<bool> wait(Clock& clock, Duration limit);
+
+ private:
+  using Waiter = boost::asio::experimental::concurrent_channel<boost::asio::any_io_executor,
+                                                               void(boost::system::error_code)>;
+  std::mutex mutex_;  // guards what follows
+  bool happened_ = false;
+  std::vector<std::shared_ptr<Waiter>> waiters_;
+};
+
+}  // namespace facetheory
