@@ -1,0 +1,129 @@
+// A service that renders its own pages, with the engine in front: every page takes a third of a second to render and is
+// served from memory until its window ends, by however many of these programs share the table.
+//
+//   embed [PORT [TABLE_URI BODIES_URI]]      default: 8090 lmdb:facetheory-data/table file:facetheory-data/bodies
+//
+//   curl -i http://127.0.0.1:8090/hello      x-facetheory-isr: miss, then hit, and stale once after ten seconds
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/cache/engine.h"
+#include "facetheory/table/open_table.h"
+
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using namespace facetheory;
+using namespace std::chrono_literals;
+
+using Request = http::request<http::empty_body>;
+using Response = http::response<http::string_body>;
+
+// What a real service would ask its database for.
+Task<Result<Rendered>> render(RenderContext context) {
+  co_await system_clock().sleep_for(300ms);
+  Rendered page;
+  page.body.bytes = "<h1>" + context.page.cache_key + "</h1>\n<p>rendered at " +
+                    std::to_string(epoch_seconds(system_clock().now())) + "</p>\n";
+  page.body.metadata.content_type = "text/html; charset=utf-8";
+  page.revalidate = 10s;
+  co_return page;
+}
+
+Task<Response> answer(Engine& engine, Request request) {
+  Response response(http::status::ok, request.version());
+  response.keep_alive(request.keep_alive());
+  const auto page = page_of(std::string_view(request.target().data(), request.target().size()));
+  if (request.method() != http::verb::get || !page) {
+    response.result(page ? http::status::method_not_allowed : http::status::bad_request);
+    response.prepare_payload();
+    co_return response;
+  }
+  ServeRequest wanted{*page};
+  const auto served = co_await engine.serve(std::move(wanted), render);
+  if (served) {
+    response.set("x-facetheory-isr", std::string(name(served->as)));
+    response.set(http::field::content_type, served->body->metadata.content_type);
+    if (served->meta.etag) response.set(http::field::etag, *served->meta.etag);
+    response.body() = served->body->bytes;
+  } else {
+    response.result(http::status::service_unavailable);
+    response.body() = served.error().message + "\n";
+  }
+  response.prepare_payload();
+  co_return response;
+}
+
+Task<void> converse(asio::ip::tcp::socket socket, Engine& engine) {
+  boost::beast::flat_buffer buffer;
+  try {
+    for (;;) {
+      Request request;
+      co_await http::async_read(socket, buffer, request, asio::use_awaitable);
+      const Response response = co_await answer(engine, std::move(request));
+      co_await http::async_write(socket, response, asio::use_awaitable);
+      if (!response.keep_alive()) co_return;
+    }
+  } catch (const boost::system::system_error&) {
+    // The client went away; whatever it set going goes on.
+  }
+}
+
+Task<void> listen(asio::ip::tcp::acceptor& acceptor, Engine& engine) {
+  for (;;) {
+    auto socket = co_await acceptor.async_accept(asio::use_awaitable);
+    asio::co_spawn(acceptor.get_executor(), converse(std::move(socket), engine), asio::detached);
+  }
+}
+
+template <typename Store>
+Store opened(Result<Store> store) {
+  if (!store) throw std::runtime_error(to_string(store.error()));
+  return *std::move(store);
+}
+
+void serve(unsigned short port, const std::string& table_uri, const std::string& bodies_uri) {
+  asio::io_context loop;
+  const auto table = opened(open_table(table_uri, loop.get_executor()));
+  const auto bodies = opened(open_bodies(bodies_uri, loop.get_executor()));
+  Engine engine(loop.get_executor(), Isr{*table, *bodies});
+
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), port});
+  asio::co_spawn(loop, listen(acceptor, engine), asio::detached);
+  asio::signal_set signals(loop, SIGINT, SIGTERM);
+  signals.async_wait([&](boost::system::error_code, int) {
+    acceptor.close();
+    asio::co_spawn(loop, engine.drain(), [&](std::exception_ptr) { loop.stop(); });
+  });
+  std::cout << "http://127.0.0.1:" << acceptor.local_endpoint().port() << "/hello" << std::endl;
+  loop.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int port = argc > 1 ? std::stoi(argv[1]) : 8090;
+    serve(static_cast<unsigned short>(port), argc > 3 ? argv[2] : "lmdb:facetheory-data/table",
+          argc > 3 ? argv[3] : "file:facetheory-data/bodies");
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::cerr << "embed: " << error.what() << "\n";
+    return EXIT_FAILURE;
+  }
+}

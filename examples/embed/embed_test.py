@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+"""Starts the example twice on one folder and asks both for one page: rendered once, then a hit for both."""
+import concurrent.futures
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+
+def ask(url):
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.headers["x-facetheory-isr"], answer.read()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        stores = [f"lmdb:{folder}/table", f"file:{folder}/bodies"]
+        servers = [subprocess.Popen([sys.argv[1], "0", *stores], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        try:
+            urls = [server.stdout.readline().strip() for server in servers]
+            with concurrent.futures.ThreadPoolExecutor(20) as pool:
+                answers = list(pool.map(ask, urls * 10))
+            assert len({body for _, body in answers}) == 1, answers
+            assert {how for how, _ in answers} <= {"miss", "wait-hit", "hit"}, answers
+            assert [ask(url)[0] for url in urls] == ["hit", "hit"]
+        finally:
+            for server in servers:
+                server.send_signal(signal.SIGTERM)
+            codes = [server.wait(20) for server in servers]
+        assert codes == [0, 0], codes
+    print("ok one page, two programs, one render")
+
+
+if __name__ == "__main__":
+    main()
