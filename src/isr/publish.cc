@@ -250,7 +250,7 @@ Task<Result<std::string>> Publication::store_body() {
   const std::string key =
       body_key_for(lease_.page, rendered_.body.metadata.content_type, isr_.clock.now(), isr_.random);
   const bool keep_lease = rendered_.body.bytes.size() >= kLargeBody && lease_.expires_at > 0;
-  Result<void> written;
+  Result<void> written = Error{ErrorCode::unavailable, "the lease was lost while the body was stored"};
   const auto write = [&]() -> Task<void> {
     for (int attempt = 0;; ++attempt) {
       // The same bytes under the same key: a repeat is safe.

@@ -188,6 +188,30 @@ TEST_F(RaceTest, LargeBodyKeepsTheLeaseWhileItIsStored) {
   EXPECT_TRUE(std::holds_alternative<Published>(**outcome));
 }
 
+TEST_F(RaceTest, BodyWhoseStoringWasCutShortIsNotPublished) {
+  class StuckBodies final : public BodyStore {
+    Task<Result<void>> do_write(std::string, Body) override {
+      co_await system_clock().sleep_for(std::chrono::hours(1));
+      co_return Result<void>();
+    }
+    Task<Result<std::optional<Body>>> do_read(std::string) override { co_return std::optional<Body>(); }
+    Task<Result<void>> do_remove(std::string) override { co_return Result<void>(); }
+    Task<Result<BodyPage>> do_list(std::optional<std::string>, std::size_t) override { co_return BodyPage{}; }
+  };
+  StuckBodies stuck;
+  const Isr isr{meddled_, stuck, clock_, random_, {}};
+  const auto lease = std::get<Lease>(*run(acquire(isr, page_, seconds(30))));
+  // Every refresh is carried out and its answer lost: the keeper gives the lease up although the row says it is ours.
+  meddled_.before_write = [&](const Write& write) -> Task<Result<void>> {
+    Write copy = write;
+    [[maybe_unused]] auto written = co_await plain_.table->write(std::move(copy), Durability::process);
+    co_return Error{ErrorCode::ambiguous, "lost"};
+  };
+  const auto outcome = run(publish(isr, lease, rendered(std::string(2 << 20, 'x')), {}));
+  EXPECT_FALSE(outcome && std::holds_alternative<Published>(*outcome));
+  EXPECT_EQ(row("META"), std::nullopt);
+}
+
 TEST_F(RaceTest, SettingsSayHowLongRowsOutliveTheirMeaning) {
   Isr isr{*plain_.table,
           *plain_.bodies,
