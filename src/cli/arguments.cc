@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "facetheory/base/utf8.h"
-#include "facetheory/cli/duration.h"
+#include "facetheory/base/duration.h"
 #include "facetheory/cli/session.h"
 
 namespace facetheory {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "facetheory/base/result.h"
-#include "facetheory/cli/duration.h"
+#include "facetheory/base/duration.h"
 
 namespace facetheory {
 

@@ -6,7 +6,7 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
-#include "facetheory/cli/duration.h"
+#include "facetheory/base/duration.h"
 #include "facetheory/cli/page_options.h"
 #include "facetheory/cli/subprocess.h"
 #include "facetheory/isr/requests.h"

@@ -24,13 +24,15 @@ Network::Journey Network::plan(Kind kind) {
   };
   Journey journey;
   journey.arrives = scheduler_.now() + travel();
-  if (scheduler_.happens(weather_.unavailable)) {
+  const bool of_bodies = kind == Kind::body_read || kind == Kind::body_write;
+  const bool down = scheduler_.now() < (of_bodies ? bodies_down_until_ : table_down_until_);
+  if (down || scheduler_.happens(weather_.unavailable)) {
     journey.fate = Journey::Fate::unavailable;
     journey.arrives = kNever;
     journey.answered = scheduler_.now() + travel();
     return journey;
   }
-  if (kind == Kind::read) return journey;
+  if (kind == Kind::read || kind == Kind::body_read) return journey;
   const Millis timeout = scheduler_.now() + 200 + scheduler_.span(1500);
   if (scheduler_.happens(weather_.lost_request)) {
     journey = {Journey::Fate::ambiguous, kNever, timeout, kNever};
@@ -75,6 +77,7 @@ Task<Result<T>> Network::call(Party& party, Sender sender, Kind kind, std::strin
     });
   }
   if (!answered) {
+    ++party.failures;
     const bool lost = journey.fate == Journey::Fate::ambiguous;
     answer->emplace(Error{lost ? ErrorCode::ambiguous : ErrorCode::unavailable, "by the weather"});
     if (lost) checker_.answer_lost(party.operation);
@@ -169,7 +172,7 @@ class SimulatedBodies final : public BodyStore {
                                                                body = std::move(body)](const Sender& from) {
       return as_nothing(truth_.write_body(from, key, body));
     };
-    return done(network_.call<Nothing>(party_, network_.sender_of(party_), Network::Kind::write,
+    return done(network_.call<Nothing>(party_, network_.sender_of(party_), Network::Kind::body_write,
                                        std::move(what), std::move(carry_out)));
   }
 
@@ -177,7 +180,7 @@ class SimulatedBodies final : public BodyStore {
     std::string what = "read body " + key;
     std::function<Result<std::optional<Body>>(const Sender&)> carry_out =
         [this, key = std::move(key)](const Sender&) { return truth_.read_body(key); };
-    return network_.call<std::optional<Body>>(party_, network_.sender_of(party_), Network::Kind::read,
+    return network_.call<std::optional<Body>>(party_, network_.sender_of(party_), Network::Kind::body_read,
                                               std::move(what), std::move(carry_out));
   }
 
@@ -187,14 +190,14 @@ class SimulatedBodies final : public BodyStore {
                                                                key = std::move(key)](const Sender& from) {
       return as_nothing(truth_.remove_body(from, key));
     };
-    return done(network_.call<Nothing>(party_, network_.sender_of(party_), Network::Kind::write,
+    return done(network_.call<Nothing>(party_, network_.sender_of(party_), Network::Kind::body_write,
                                        std::move(what), std::move(carry_out)));
   }
 
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
     std::function<Result<BodyPage>(const Sender&)> carry_out =
         [this, after = std::move(after), limit](const Sender&) { return truth_.list_bodies(after, limit); };
-    return network_.call<BodyPage>(party_, network_.sender_of(party_), Network::Kind::read, "list bodies",
+    return network_.call<BodyPage>(party_, network_.sender_of(party_), Network::Kind::body_read, "list bodies",
                                    std::move(carry_out));
   }
 

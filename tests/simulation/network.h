@@ -40,12 +40,17 @@ class Network {
   std::unique_ptr<BodyStore> bodies_of(Party& party);
 
   void set_weather(Weather weather) { weather_ = weather; }
+  // Until then nobody's requests get through: all are `unavailable`.
+  void take_down(bool table, bool bodies, Millis until) {
+    if (table) table_down_until_ = until;
+    if (bodies) bodies_down_until_ = until;
+  }
 
  private:
   friend class SimulatedTable;
   friend class SimulatedBodies;
 
-  enum class Kind { read, write, transaction };
+  enum class Kind { read, write, transaction, body_read, body_write };
   struct Journey {
     enum class Fate { answered, unavailable, ambiguous } fate = Fate::answered;
     Millis arrives = kNever;  // Never: the request is lost.
@@ -66,6 +71,8 @@ class Network {
   Checker& checker_;
   Truth& truth_;
   Weather weather_;
+  Millis table_down_until_ = 0;
+  Millis bodies_down_until_ = 0;
 };
 
 }  // namespace facetheory::simulation

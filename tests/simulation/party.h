@@ -49,6 +49,7 @@ struct Party {
 
   std::uint64_t operation = 0;  // What it is doing, by the checker's number; 0: nothing.
   bool alive = true;
+  std::uint64_t failures = 0;  // Requests to table or bodies that it got no answer to.
 
   std::uint64_t pick(std::uint64_t bound) { return uniform(choices, bound); }
   bool happens(int per_cent) { return pick(100) < static_cast<std::uint64_t>(per_cent); }

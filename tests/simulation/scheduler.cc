@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -75,6 +76,10 @@ Scheduler::~Scheduler() {
 void Scheduler::settle() {
   loop_->context.restart();
   loop_->context.poll();
+}
+
+boost::asio::any_io_executor Scheduler::executor() {
+  return loop_->context.get_executor();
 }
 
 void Scheduler::spawn(PartyId party, Task<void> task, std::function<void(std::exception_ptr)> escaped) {
@@ -153,13 +158,15 @@ bool Scheduler::let_time_pass(bool idle) {
     if (step.wire) limit = std::min(limit, step.when + kWireSlack);
   }
   if (earliest == kNever) return false;
-  Millis until = idle ? std::max(earliest, now_) : now_;
+  const Millis due = idle ? std::max(earliest, now_) : now_;
+  Millis until = due;
   if (happens(pace_.jump)) {
     until = std::max(until, now_ + span(pace_.jump_max));
   } else if (pace_.dawdle_max > 0 && happens(500)) {
     until += span(pace_.dawdle_max);
   }
   now_ = std::max(now_, std::min(until, limit));
+  stood_still_ += std::max<Millis>(0, now_ - due);
   return true;
 }
 

@@ -45,6 +45,11 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   Millis now() const { return now_; }
+  // How long, in all, time has passed although somebody could have run: nothing is late by more than that, unless it
+  // was paused.
+  Millis stood_still() const { return stood_still_; }
+  // What runs there takes part in the run, as long as it waits for nothing but steps.
+  boost::asio::any_io_executor executor();
   Trace& trace() { return trace_; }
 
   // The seed's randomness: [0, bound), and whether something of that chance per thousand happens.
@@ -96,6 +101,7 @@ class Scheduler {
   SeededRandom random_;
   std::unique_ptr<Loop> loop_;
   Millis now_ = 1'700'000'000'000;
+  Millis stood_still_ = 0;
   Pace pace_;
   StepId last_step_ = 0;
   std::vector<Step> steps_;  // In the order they were added.

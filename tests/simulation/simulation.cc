@@ -7,6 +7,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "tests/simulation/engine_checker.h"
+#include "tests/simulation/engine_node.h"
 #include "tests/simulation/fleet.h"
 #include "tests/simulation/network.h"
 
@@ -21,13 +23,16 @@ struct Scenario {
   int crash;      // Chances per thousand decisions.
   int pause;
   int clock_steps;
+  int nodes = 0;    // With an engine each.
+  int clients = 0;  // Of each node.
+  int outage = 0;   // Chance per thousand decisions: table, bodies or both are down for a while.
   Habits habits;
   Weather weather;
   Pace pace;
 };
 
-const std::array<Scenario, 8>& scenarios() {
-  static const std::array<Scenario, 8> all = {{
+const std::array<Scenario, kScenarios>& scenarios() {
+  static const std::array<Scenario, kScenarios> all = {{
       {.name = "fine weather",
        .workers = 3,
        .foreigners = 1,
@@ -183,6 +188,72 @@ const std::array<Scenario, 8>& scenarios() {
                    .repeated = 120,
                    .stale = 500},
        .pace = {.jump = 10, .jump_max = 60'000}},
+      // Reads are exact here, as they are on one machine.
+      {.name = "engines",
+       .workers = 1,
+       .foreigners = 0,
+       .decisions = 600,
+       .crash = 0,
+       .pause = 0,
+       .clock_steps = 0,
+       .nodes = 3,
+       .clients = 3,
+       .habits = {.regenerate = 1, .invalidate = 3, .purge = 2, .mark = 2, .rollback = 1, .unpin = 1},
+       .weather = {.slow = 30},
+       .pace = {}},
+      {.name = "engines and invalidations",
+       .workers = 2,
+       .foreigners = 1,
+       .decisions = 700,
+       .crash = 3,
+       .pause = 8,
+       .clock_steps = 2,
+       .nodes = 2,
+       .clients = 3,
+       .habits = {.regenerate = 1, .invalidate = 4, .purge = 3, .mark = 4, .rollback = 2, .unpin = 3},
+       .weather = {.unavailable = 10, .lost_answer = 40, .delayed = 40, .repeated = 40},
+       .pace = {}},
+      {.name = "engines and outages",
+       .workers = 1,
+       .foreigners = 0,
+       .decisions = 800,
+       .crash = 3,
+       .pause = 4,
+       .clock_steps = 1,
+       .nodes = 2,
+       .clients = 4,
+       .outage = 15,
+       .habits = {.regenerate = 1, .invalidate = 2, .purge = 1, .mark = 1},
+       .weather = {.unavailable = 10, .stale = 200},
+       .pace = {}},
+      {.name = "engines in a storm",
+       .workers = 2,
+       .foreigners = 1,
+       .decisions = 900,
+       .crash = 8,
+       .pause = 15,
+       .clock_steps = 4,
+       .nodes = 3,
+       .clients = 3,
+       .outage = 6,
+       .habits = {.regenerate = 2,
+                  .regenerate_request = 2,
+                  .lease_steps = 2,
+                  .invalidate = 2,
+                  .purge = 1,
+                  .mark = 2,
+                  .rollback = 1,
+                  .pin = 1,
+                  .unpin = 3,
+                  .read = 1,
+                  .sweep = 1},
+       .weather = {.unavailable = 40,
+                   .lost_request = 40,
+                   .lost_answer = 60,
+                   .delayed = 100,
+                   .repeated = 80,
+                   .stale = 300},
+       .pace = {.jump = 8, .jump_max = 30'000}},
   }};
   return all;
 }
@@ -194,6 +265,7 @@ class Run {
         scenario_(scenarios()[seed % scenarios().size()]),
         seeds_(seed * 0x9E3779B97F4A7C15U + 1),
         checker_({.longest_lease = kLongestLease.count()}),
+        engine_checker_(checker_),
         scheduler_(seeds_.next(), trace_),
         truth_(scheduler_, checker_, scheduler_.happens(500), scheduler_.happens(250),
                scheduler_.happens(500) ? "pages/" : ""),
@@ -202,7 +274,9 @@ class Run {
                .checker = checker_,
                .pages = {},
                .histories = {},
-               .habits = scenario_.habits} {}
+               .habits = scenario_.habits} {
+    truth_.set_witness(engine_checker_);
+  }
 
   ~Run() {
     // No coroutine may outlive what it refers to.
@@ -213,9 +287,16 @@ class Run {
   RunResult go();
 
  private:
-  bool step() { return !checker_.violation() && scheduler_.step(); }
+  bool step() {
+    if (checker_.violation() || !scheduler_.step()) return false;
+    engine_checker_.check_waiting({scheduler_.now(), scheduler_.stood_still()});
+    return true;
+  }
   Party& add(bool foreign);
   void start(Party& party);
+  void start_node();
+  EngineNode* node_of(const Party& party);
+  void spawn(Party& party, Task<void> task);
   void misfortune();
   void say(const std::string& what) {
     if (trace_.in_words()) trace_.say("== " + what);
@@ -226,11 +307,13 @@ class Run {
   const Scenario& scenario_;
   SeededRandom seeds_;
   Checker checker_;
+  EngineChecker engine_checker_;
   Scheduler scheduler_;
   Truth truth_;
   Network network_;
   Fleet fleet_;
   std::vector<std::unique_ptr<Party>> parties_;
+  std::vector<std::unique_ptr<EngineNode>> nodes_;  // Also the crashed ones.
   std::uint64_t decisions_ = 0;
 };
 
@@ -243,8 +326,7 @@ Party& Run::add(bool foreign) {
   return party;
 }
 
-void Run::start(Party& party) {
-  Task<void> task = party.foreign ? work_as_foreigner(fleet_, party) : work(fleet_, party);
+void Run::spawn(Party& party, Task<void> task) {
   scheduler_.spawn(party.id, std::move(task), [this, &party](const std::exception_ptr& error) {
     party.alive = false;
     if (!error) return;
@@ -254,6 +336,26 @@ void Run::start(Party& party) {
       checker_.violate("escaped: party " + std::to_string(party.id) + " threw " + thrown.what());
     }
   });
+}
+
+void Run::start(Party& party) {
+  spawn(party, party.foreign ? work_as_foreigner(fleet_, party) : work(fleet_, party));
+}
+
+void Run::start_node() {
+  const Millis behind = scenario_.weather.stale > 0 ? scenario_.weather.behind : 0;
+  Party& party = add(false);
+  EngineNode& node =
+      *nodes_.emplace_back(std::make_unique<EngineNode>(fleet_, engine_checker_, party, behind));
+  for (int i = 0; i < scenario_.clients; ++i)
+    spawn(party, node.visit());
+}
+
+EngineNode* Run::node_of(const Party& party) {
+  for (const auto& node : nodes_) {
+    if (node->party().id == party.id) return node.get();
+  }
+  return nullptr;
 }
 
 // A crash, a pause, a clock that is set.
@@ -270,7 +372,12 @@ void Run::misfortune() {
       say("party " + std::to_string(victim->id) + " crashes");
       victim->alive = false;
       scheduler_.crash(victim->id, scheduler_.happens(300));
-      start(add(victim->foreign));
+      if (node_of(*victim) != nullptr) {
+        engine_checker_.node_crashed(victim->id);
+        start_node();
+      } else {
+        start(add(victim->foreign));
+      }
     }
   }
   if (scheduler_.happens(scenario_.pause)) {
@@ -278,13 +385,23 @@ void Run::misfortune() {
       const Millis length = scheduler_.span(scheduler_.happens(700) ? 8'000 : 25'000);
       say("party " + std::to_string(sleeper->id) + " stands still for " + std::to_string(length) + " ms");
       scheduler_.pause(sleeper->id, scheduler_.now() + length);
+      if (node_of(*sleeper) != nullptr) engine_checker_.node_paused(sleeper->id, length);
     }
   }
   if (scheduler_.happens(scenario_.clock_steps)) {
     if (Party* corrected = somebody()) {
       say("the clock of party " + std::to_string(corrected->id) + " is set");
-      corrected->clock.set_skew(any_skew());
+      const Millis skew = any_skew();
+      corrected->clock.set_skew(skew);
+      if (node_of(*corrected) != nullptr) engine_checker_.clock_set(corrected->id, skew, scheduler_.now());
     }
+  }
+  if (scheduler_.happens(scenario_.outage)) {
+    const std::uint64_t which = scheduler_.pick(4);
+    const Millis length = scheduler_.span(scheduler_.happens(700) ? 5'000 : 20'000);
+    say(std::string(which == 0 ? "the bodies are" : which == 1 ? "table and bodies are" : "the table is") +
+        " down for " + std::to_string(length) + " ms");
+    network_.take_down(which != 0, which <= 1, scheduler_.now() + length);
   }
 }
 
@@ -300,6 +417,8 @@ RunResult Run::go() {
   scheduler_.set_pace(scenario_.pace);
   for (int i = 0; i < scenario_.workers + scenario_.foreigners; ++i)
     start(add(i >= scenario_.workers));
+  for (int i = 0; i < scenario_.nodes; ++i)
+    start_node();
   for (int i = 0; i < scenario_.decisions && step(); ++i) {
     ++decisions_;
     misfortune();
@@ -307,6 +426,7 @@ RunResult Run::go() {
 
   // The weather clears. Either everybody stops where they stand, or ends what they have begun.
   network_.set_weather({.slow = 0});
+  network_.take_down(true, true, 0);
   scheduler_.set_pace({.dawdle = 0, .dawdle_max = 0, .jump = 0});
   for (const auto& party : parties_)
     scheduler_.pause(party->id, 0);
@@ -314,8 +434,9 @@ RunResult Run::go() {
   constexpr int kPatience = 20'000;
   if (scheduler_.happens(500)) {
     say("everybody crashes");
-    for (const auto& party : parties_)
-      scheduler_.crash(party->id, false);
+    for (const auto& party : parties_) {
+      if (node_of(*party) == nullptr) scheduler_.crash(party->id, false);
+    }
   } else {
     say("everybody finishes");
   }
@@ -323,6 +444,19 @@ RunResult Run::go() {
   for (; patience > 0 && step(); --patience)
     ++decisions_;
   if (patience == 0) checker_.violate("liveness: the workers do not come to an end");
+
+  // Engines go on as they are: they have not been started anew.
+  std::vector<EngineNode*> living;
+  for (const auto& node : nodes_) {
+    if (node->party().alive) living.push_back(node.get());
+  }
+  say("every node recovers");
+  for (EngineNode* node : living)
+    spawn(node->party(), node->recover());
+  patience = kPatience;
+  for (; patience > 0 && step(); --patience)
+    ++decisions_;
+  if (patience == 0) checker_.violate("liveness: the nodes do not come to an end");
 
   say("one healthy worker recovers");
   Party& healthy = add(false);
@@ -335,8 +469,14 @@ RunResult Run::go() {
   if (!fleet_.recovered) checker_.violate("liveness: the healthy worker does not come to an end");
 
   if (checker_.violation()) say("VIOLATION: " + *checker_.violation());
+  std::map<std::string, std::uint64_t> counters = checker_.counters();
+  counters.insert(engine_checker_.counters().begin(), engine_checker_.counters().end());
+  for (const auto& node : nodes_) {
+    for (const auto& [what, times] : node->counters())
+      counters[what] += times;
+  }
   return RunResult{checker_.violation(), scenario_.name,      trace_.hash(),
-                   decisions_,           trace_.take_lines(), checker_.counters()};
+                   decisions_,           trace_.take_lines(), std::move(counters)};
 }
 
 }  // namespace

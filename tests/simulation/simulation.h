@@ -11,6 +11,8 @@
 
 namespace facetheory::simulation {
 
+inline constexpr std::uint64_t kScenarios = 12;  // A seed's scenario is the seed modulo this.
+
 struct RunResult {
   std::optional<std::string> violation;
   std::string_view scenario;

@@ -9,7 +9,6 @@ namespace facetheory::simulation {
 namespace {
 
 constexpr std::uint64_t kSeeds = 2000;
-constexpr std::uint64_t kScenarios = 8;
 
 class Simulation : public testing::Test {
  protected:

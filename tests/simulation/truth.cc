@@ -122,6 +122,7 @@ void Truth::tell(const Sender& sender, const std::vector<Key>& keys,
     commit.changes.push_back(Change{keys[i], std::move(before[i]), std::move(after[i])});
   }
   checker_.committed(commit, scheduler_.now());
+  if (witness_ != nullptr) witness_->committed(commit, scheduler_.now());
 }
 
 Result<WriteOutcome> Truth::write(const Sender& sender, const Write& write) {
@@ -176,7 +177,9 @@ Result<TableDescription> Truth::describe() {
 
 Result<void> Truth::write_body(const Sender& sender, const std::string& key, const Body& body) {
   auto written = now(bodies_.write(key, body));
-  if (written) checker_.body_written(reference(key), sender.foreign);
+  if (!written) return written;
+  checker_.body_written(reference(key), sender.foreign);
+  if (witness_ != nullptr) witness_->body_written(reference(key), body.bytes, sender.foreign);
   return written;
 }
 
@@ -187,7 +190,9 @@ Result<std::optional<Body>> Truth::read_body(const std::string& key) {
 
 Result<void> Truth::remove_body(const Sender&, const std::string& key) {
   auto removed = now(bodies_.remove(key));
-  if (removed) checker_.body_removed(reference(key), scheduler_.now());
+  if (!removed) return removed;
+  checker_.body_removed(reference(key), scheduler_.now());
+  if (witness_ != nullptr) witness_->body_removed(reference(key));
   return removed;
 }
 

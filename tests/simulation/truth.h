@@ -17,6 +17,7 @@
 
 #include "tests/simulation/checker.h"
 #include "tests/simulation/party.h"
+#include "tests/simulation/witness.h"
 
 namespace facetheory::simulation {
 
@@ -35,6 +36,8 @@ class Truth {
   // LMDB, it is judged anew. Rows call the bodies `prefix` + key.
   Truth(Scheduler& scheduler, Checker& checker, bool remembers_tokens, bool expires_rows, std::string prefix);
   ~Truth();
+
+  void set_witness(Witness& witness) { witness_ = &witness; }
 
   // When the party first asked for just this, of which the request now sent may be a repeat. Called when it is sent.
   Sender first_asked(Sender sender, const std::vector<TransactItem>& items, const std::string& client_token);
@@ -72,6 +75,7 @@ class Truth {
 
   Scheduler& scheduler_;
   Checker& checker_;
+  Witness* witness_ = nullptr;
   const bool remembers_tokens_;
   const bool expires_rows_;
   const std::string prefix_;
