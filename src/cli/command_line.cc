@@ -223,6 +223,9 @@ struct Parser {
       const std::string name = word.substr(0, word.find('='));
       for (const CLI::Option* option : app.get_options({}))
         known.push_back(option->get_name());
+      if (std::find(known.begin(), known.end(), name) != known.end()) {
+        return refusal(name + " is an option of `" + app.get_name() + "`: write it after the command");
+      }
       return refusal("unknown option " + name + suggestion(name, known));
     }
     if (leaf_of(app) != nullptr) return refusal("unexpected argument '" + word + "'");

@@ -77,6 +77,7 @@ def an_unknown_word_gets_a_suggestion(cli):
     cli("lease", "acquire", "/x", "--fro", "30s").is_("usage", 2).says("unknown option --fro", "did you mean --for?")
     cli("lease", "acquire", "/x", "--colour=red").is_("usage", 2).says("unknown option --colour", "facetheory lease acquire --help")
     cli("--color", "meta", "/x").is_("usage", 2).says("unknown option --color")
+    cli("--pk", "CACHE#abc", "meta").is_("usage", 2).says("--pk is an option of `meta`: write it after the command")
     cli("meta", "/x", "/y").is_("usage", 2).says("unexpected argument '/y'")
     cli("meta", "/x", "--", "/y").is_("usage", 2).says("unexpected argument '/y'")
     cli("xyzzy").is_("usage", 2).says("unknown command 'xyzzy'; see: facetheory --help")
