@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "facetheory/base/log.h"
 #include "facetheory/cache/body_cache.h"
@@ -22,20 +23,37 @@ using BodyPointer = std::shared_ptr<const Body>;
 
 // One regeneration under way. Written by its coroutine before `ended` is set, read by others afterwards.
 struct Flight {
+  explicit Flight(Duration now) : began(now) {}
+
+  const Duration began;       // Monotonic.
+  bool joined = false;        // Guarded by the engine's mutex: somebody has come since.
+  bool render_ended = false;  // Likewise: from now on it may have been published.
   Event ended;
   std::optional<Result<RegenerateOutcome>> outcome;
-  BodyPointer rendered;  // What was rendered here, if anything was.
+  BodyPointer rendered;   // What was rendered here, if anything was.
+  bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
 };
 
 // One read of a pointer under way, which others wait for.
 struct Reading {
   Event ended;
-  std::optional<Result<Pointer>> pointer;
+  std::optional<Result<Pointer>> pointer;  // Empty in the end: whoever read it was interrupted.
 };
+
+// Of a pointer that is remembered, but must be read before it is served again.
+constexpr Duration kLongAgo = Duration::min() / 2;
 
 bool marked_stale(const Pointer& pointer, std::int64_t now) {
   return judge(pointer.meta, now).state == PageState::fresh &&
          judge(pointer.meta, pointer.marks, now).state == PageState::stale;
+}
+
+// Whether the page is so far beyond its window that it may not even be served as stale.
+bool too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
+  const bool invalidated = meta.generated_at == 0;
+  return policy.stale_for && !invalidated && !meta.pinned &&
+         now >= meta.generated_at + meta.revalidate_seconds +
+                    policy.stale_for->count();  // Rows hold no larger numbers.
 }
 
 }  // namespace
@@ -77,20 +95,27 @@ class Engine::State : public std::enable_shared_from_this<State> {
 
  private:
   Task<Result<Pointer>> look_up(Page page);
+  Task<Result<Pointer>> read_for_all(Page page, std::shared_ptr<Reading> reading);
   Task<Result<Pointer>> read_pointer(Page page, Consistency consistency);
   Task<Result<BodyPointer>> body_of(std::string s3_key);
 
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
+  Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
   Task<Result<Served>> serve_pointer(Pointer pointer, ServedAs as, std::string reason);
   Task<Result<Served>> serve_after_waiting(ServeRequest request, Renderer renderer, Pointer pointer,
-                                           std::optional<std::string> stale_reason);
+                                           std::optional<std::string> stale_reason, Duration came);
 
-  std::shared_ptr<Flight> start_flight(const ServeRequest& request, const Renderer& renderer,
-                                       const Pointer& pointer, bool wait_for_others);
+  struct Boarding {
+    std::shared_ptr<Flight> flight;  // Null: the engine drains.
+    bool may_be_published = false;   // Already, when it was joined.
+  };
+  Boarding start_flight(const ServeRequest& request, const Renderer& renderer, const Pointer& pointer,
+                        bool wait_for_others);
   static Task<void> fly(std::shared_ptr<State> self, std::shared_ptr<Flight> flight, std::string key,
                         ServeRequest request, Renderer renderer, Pointer pointer, bool wait_for_others);
   Task<Result<RegenerateOutcome>> regenerate_for(std::shared_ptr<Flight> flight, ServeRequest request,
                                                  Renderer renderer, Pointer pointer, bool wait_for_others);
+  Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
   void count(ServedAs as);
   template <typename Change>
   void count_by(Change change) {
@@ -125,6 +150,8 @@ Task<Result<Pointer>> Engine::State::read_pointer(Page page, Consistency consist
     }
   }
   Pointer pointer;
+  // Counted from here: what happens while the answer travels is not in it.
+  pointer.read_at = isr_.clock.monotonic();
   auto meta = co_await get_meta(isr_, page, consistency);
   std::optional<Error> error;
   if (!meta) {
@@ -141,14 +168,12 @@ Task<Result<Pointer>> Engine::State::read_pointer(Page page, Consistency consist
     }
   }
   const std::lock_guard lock(mutex_);
-  const Duration now = isr_.clock.monotonic();
   if (error) {
     ++counters_.table_errors;
-    if (error->code == ErrorCode::unavailable) breaker_.failed(now);
+    if (error->code == ErrorCode::unavailable) breaker_.failed(isr_.clock.monotonic());
     co_return *std::move(error);
   }
   breaker_.succeeded();
-  pointer.read_at = now;
   if (pointer.meta) {
     pointers_.put(page.pk, pointer);
   } else {
@@ -162,34 +187,48 @@ Task<Result<Pointer>> Engine::State::look_up(Page page) {
   if (options_.pointer_ttl <= Duration(0)) {
     co_return co_await read_pointer(std::move(page), Consistency::eventual);
   }
-  std::shared_ptr<Reading> reading;
-  bool ours = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const Pointer* known = pointers_.find(page.pk);
-    if (known != nullptr && isr_.clock.monotonic() - known->read_at < options_.pointer_ttl) co_return *known;
-    std::shared_ptr<Reading>& slot = readings_[page.pk];
-    if (!slot) {
-      slot = std::make_shared<Reading>();
-      ours = true;
+  constexpr std::chrono::seconds kPatience{10};
+  const Duration came = isr_.clock.monotonic();
+  for (;;) {
+    std::shared_ptr<Reading> reading;
+    bool ours = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const Pointer* known = pointers_.find(page.pk);
+      if (known != nullptr && came - known->read_at < options_.pointer_ttl) co_return *known;
+      std::shared_ptr<Reading>& slot = readings_[page.pk];
+      if (!slot) {
+        slot = std::make_shared<Reading>();
+        ours = true;
+      }
+      reading = slot;
     }
-    reading = slot;
-  }
-  if (!ours) {
-    constexpr std::chrono::seconds kPatience{10};
-    const bool ended = co_await reading->ended.wait(isr_.clock, kPatience);
+    if (ours) co_return co_await read_for_all(std::move(page), std::move(reading));
+    const Duration patience = came + kPatience - isr_.clock.monotonic();
+    const bool ended = co_await reading->ended.wait(isr_.clock, patience);
     if (!ended) co_return Error{ErrorCode::unavailable, "the table does not answer"};
-    co_return *reading->pointer;
+    // A read that began long before this request came, or was interrupted, is none for it.
+    const std::optional<Result<Pointer>>& pointer = reading->pointer;
+    if (pointer && (!*pointer || came - (*pointer)->read_at < options_.pointer_ttl)) co_return *pointer;
   }
+}
+
+// Ends the reading however it ends: a client that goes away must not leave the others waiting.
+Task<Result<Pointer>> Engine::State::read_for_all(Page page, std::shared_ptr<Reading> reading) {
   const std::string pk = page.pk;
-  auto pointer = co_await read_pointer(std::move(page), Consistency::eventual);
-  reading->pointer.emplace(pointer);
+  std::exception_ptr interrupted;
+  try {
+    reading->pointer.emplace(co_await read_pointer(std::move(page), Consistency::eventual));
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
   {
     const std::lock_guard lock(mutex_);
     readings_.erase(pk);
   }
   reading->ended.set();
-  co_return pointer;
+  if (interrupted) std::rethrow_exception(interrupted);
+  co_return *reading->pointer;
 }
 
 // `corrupt`: it is gone or damaged.
@@ -235,6 +274,7 @@ void Engine::State::count(ServedAs as) {
 }
 
 Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer renderer) {
+  const Duration came = isr_.clock.monotonic();
   auto served = Result<Served>(Error{});
   auto pointer = co_await look_up(request.page);
   if (!pointer) {
@@ -248,13 +288,9 @@ Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer rendere
       served = co_await serve_pointer(*pointer, ServedAs::hit, freshness.reason);
       wait = !served && served.error().code == ErrorCode::corrupt;
     } else if (freshness.state == PageState::stale) {
-      const MetaRow& meta = *pointer->meta;
-      const bool invalidated = meta.generated_at == 0;
-      const bool too_old = request.policy.stale_for && !invalidated &&
-                           now >= meta.generated_at + meta.revalidate_seconds +
-                                      request.policy.stale_for->count();  // Rows hold no larger numbers.
-      if (!too_old) stale_reason = freshness.reason;
-      wait = too_old || request.policy.mode == ServeMode::blocking;
+      const bool never = too_old(request.policy, *pointer->meta, now);
+      if (!never) stale_reason = freshness.reason;
+      wait = never || request.policy.mode == ServeMode::blocking;
       if (!wait) {
         start_flight(request, renderer, *pointer, true);
         served = co_await serve_pointer(*pointer, ServedAs::stale, freshness.reason);
@@ -264,7 +300,7 @@ Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer rendere
     }
     if (wait) {
       served = co_await serve_after_waiting(std::move(request), std::move(renderer), *std::move(pointer),
-                                            std::move(stale_reason));
+                                            std::move(stale_reason), came);
     }
   }
   if (served) {
@@ -301,36 +337,59 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
     }
     ++uncached_;
   }
-  std::optional<Result<Rendered>> rendered;
-  std::exception_ptr thrown;
+  Result<Rendered> rendered = Error{};
+  std::exception_ptr interrupted;
   try {
-    RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, {}};
-    rendered.emplace(co_await renderer(std::move(context)));
+    rendered = co_await render_uncached(request, std::move(renderer));
   } catch (...) {
-    thrown = std::current_exception();
+    interrupted = std::current_exception();
   }
   count_by([this](EngineCounters& counters) {
     --uncached_;
     ++counters.renders;
   });
-  if (thrown) std::rethrow_exception(thrown);
-  if (!*rendered) co_return rendered->error();
-  Served served{
-      ServedAs::uncached, std::make_shared<const Body>(std::move((*rendered)->body)), {}, why.message};
+  if (interrupted) std::rethrow_exception(interrupted);
+  if (!rendered) co_return std::move(rendered).error();
+  Served served{ServedAs::uncached, std::make_shared<const Body>(std::move(rendered->body)), {}, why.message};
   served.meta.generated_at = isr_.now();
-  served.meta.etag = (*rendered)->etag;
+  served.meta.etag = rendered->etag;
   co_return served;
+}
+
+// Within the limit for which a request waits for a render. What the renderer throws is an error.
+Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  std::stop_source late;
+  Result<Rendered> rendered = Error{ErrorCode::unavailable, "the page could not be rendered in time"};
+  const auto render = [&]() -> Task<void> {
+    try {
+      RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, late.get_token()};
+      auto made = co_await renderer(std::move(context));
+      if (!late.stop_requested()) rendered = std::move(made);
+    } catch (const std::exception& error) {
+      if (!late.stop_requested()) rendered = Error{ErrorCode::internal, error.what()};
+    }
+  };
+  const auto limit = [&]() -> Task<void> {
+    co_await isr_.clock.sleep_for(request.policy.wait_limit);
+    late.request_stop();
+  };
+  Task<void> rendering = render();
+  Task<void> limiting = limit();
+  co_await (std::move(rendering) || std::move(limiting));
+  co_return rendered;
 }
 
 Task<Result<Served>> Engine::State::serve_after_waiting(ServeRequest request, Renderer renderer,
                                                         Pointer pointer,
-                                                        std::optional<std::string> stale_reason) {
+                                                        std::optional<std::string> stale_reason,
+                                                        Duration came) {
   const Duration deadline = isr_.clock.monotonic() + request.policy.wait_limit;
   const bool patient = !stale_reason || request.policy.on_contention == OnContention::wait;
   const bool may_be_stale = stale_reason && request.policy.on_failure == OnFailure::serve_stale;
   Error failure{ErrorCode::unavailable, "the page could not be rendered in time"};
   for (;;) {
-    const auto flight = start_flight(request, renderer, pointer, patient);
+    const auto [flight, may_be_published] = start_flight(request, renderer, pointer, patient);
     if (!flight) {
       failure.message = "this process is about to end";
       break;
@@ -342,6 +401,16 @@ Task<Result<Served>> Engine::State::serve_after_waiting(ServeRequest request, Re
       break;
     }
     const RegenerateOutcome& outcome = **flight->outcome;
+    // Of a flight that is older than this request the page may be older, too: invalidated, purged or marked
+    // after that, and before the request came.
+    const bool current = !may_be_published && flight->unmarked;
+    const bool too_early =
+        flight->began < came && (std::holds_alternative<AlreadyFresh>(outcome) ||
+                                 (std::holds_alternative<Regenerated>(outcome) && !current));
+    const bool impatient = patient && (std::holds_alternative<LeaseHeld>(outcome) ||
+                                       std::holds_alternative<RequestInProgress>(outcome));
+    if ((too_early || impatient) && isr_.clock.monotonic() < deadline) continue;
+    if (too_early) break;
     if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
       co_return Served{ServedAs::miss, flight->rendered, regenerated->published.meta, "it was rendered"};
     }
@@ -375,7 +444,8 @@ Task<Result<Served>> Engine::State::serve_after_waiting(ServeRequest request, Re
     }
     break;
   }
-  if (!may_be_stale || !pointer.meta) co_return failure;
+  const bool gone = judge(pointer.meta, pointer.marks, isr_.now()).state == PageState::missing;
+  if (!may_be_stale || gone || too_old(request.policy, *pointer.meta, isr_.now())) co_return failure;
   auto stale =
       co_await serve_pointer(std::move(pointer), ServedAs::stale, *stale_reason + "; " + failure.message);
   if (stale) co_return stale;
@@ -384,25 +454,28 @@ Task<Result<Served>> Engine::State::serve_after_waiting(ServeRequest request, Re
 
 // --- regenerating -----------------------------------------------------------------------------------------------
 
-// The flight of this page, joined or begun. Null while the engine drains.
-std::shared_ptr<Flight> Engine::State::start_flight(const ServeRequest& request, const Renderer& renderer,
+// The flight of this page, joined or begun.
+Engine::State::Boarding Engine::State::start_flight(const ServeRequest& request, const Renderer& renderer,
                                                     const Pointer& pointer, bool wait_for_others) {
   std::string key = request.page.pk;
-  if (request.request_id) key += '\n' + *request.request_id;
+  if (request.request_id) key += '\n' + *request.request_id + '\n' + request_hash(request.inputs);
   std::shared_ptr<Flight> flight;
   {
     const std::lock_guard lock(mutex_);
-    if (draining_) return nullptr;
+    if (draining_) return {};
     std::shared_ptr<Flight>& slot = flights_[key];
-    if (slot) return slot;
-    slot = flight = std::make_shared<Flight>();
+    if (slot) {
+      slot->joined = true;
+      return {slot, slot->render_ended};
+    }
+    slot = flight = std::make_shared<Flight>(isr_.clock.monotonic());
   }
   boost::asio::co_spawn(
       executor_, fly(shared_from_this(), flight, std::move(key), request, renderer, pointer, wait_for_others),
       [](std::exception_ptr escaped) {
         if (escaped) log(LogLevel::error, "a regeneration ended by an exception");
       });
-  return flight;
+  return {flight};
 }
 
 Task<void> Engine::State::fly(std::shared_ptr<State> self, std::shared_ptr<Flight> flight, std::string key,
@@ -434,6 +507,7 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
   const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
     count_by([](EngineCounters& counters) { ++counters.renders; });
     auto rendered = co_await renderer(std::move(context));
+    count_by([&](EngineCounters&) { flight->render_ended = true; });
     if (rendered) flight->rendered = std::make_shared<const Body>(rendered->body);
     co_return rendered;
   };
@@ -446,6 +520,7 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
   options.inputs = request.inputs;
   options.wait = wait_for_others ? request.policy.wait_limit : Duration(0);
   auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
+  if (outcome) co_await look_at_marks(*flight, request.page, *outcome);
 
   const std::lock_guard lock(mutex_);
   if (!outcome) {
@@ -464,15 +539,28 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
   if (std::holds_alternative<LeaseHeld>(*outcome)) ++counters_.leases_held;
   if (std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
   if (current) {
-    pointers_.put(request.page.pk, Pointer{std::move(current), pointer.marks, isr_.clock.monotonic()});
+    // Kept as the last known. The next request reads it: it may have been invalidated since, and its marks are not
+    // those of the page before.
+    pointers_.put(request.page.pk, Pointer{std::move(current), {}, kLongAgo});
   } else if (options_.pointer_ttl > Duration(0) && !std::holds_alternative<RenderFailed>(*outcome)) {
     if (const Pointer* known = pointers_.find(request.page.pk)) {
       Pointer expired = *known;  // Kept as the last known, but read anew by the next request.
-      expired.read_at -= options_.pointer_ttl;
+      expired.read_at = kLongAgo;
       pointers_.put(request.page.pk, std::move(expired));
     }
   }
   co_return outcome;
+}
+
+// A mark does not take the lease away. For those who joined the flight: was one set before they came?
+Task<void> Engine::State::look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
+  const auto* regenerated = std::get_if<Regenerated>(&outcome);
+  bool joined = false;
+  count_by([&](EngineCounters&) { joined = flight.joined; });
+  if (regenerated == nullptr || !joined) co_return;
+  const MetaRow& meta = regenerated->published.meta;
+  auto marks = co_await marks_of(isr_, std::move(page), meta.tags, Consistency::strong);
+  flight.unmarked = marks && judge(meta, *marks, meta.generated_at).state == PageState::fresh;
 }
 
 Task<void> Engine::State::drain() {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,6 +77,13 @@ class EngineTest : public testing::Test {
   std::string serving(Engine& engine) { return serving(engine, request(), renderer()); }
   std::string serving(PagePolicy policy, Renderer by) {
     return serving(*engine_, request(policy), std::move(by));
+  }
+  // Serves somebody who goes away when the event happens.
+  static Task<void> unless(Event& leaves, Task<Result<Served>> serving) {
+    using namespace boost::asio::experimental::awaitable_operators;
+    Task<bool> leaving = leaves.wait(system_clock(), 10s);
+    Task<std::optional<Result<Served>>> answering = test::as_optional(std::move(serving));
+    co_await (std::move(answering) || std::move(leaving));
   }
   // Waits (in real time, bounded) until what happens in the background has happened.
   template <typename Condition>
@@ -309,6 +317,7 @@ TEST_F(EngineTest, PointerIsTrustedForItsTimeAndThenReadAgain) {
   options.pointer_ttl = 1s;
   const auto trusting = node(options);
   serving(*trusting);
+  EXPECT_EQ(serving(*trusting), "hit: page 1");
   ASSERT_TRUE(run(invalidate(others_, page_)));
   EXPECT_EQ(serving(*trusting), "hit: page 1");
   clock_.advance(999ms);
@@ -317,6 +326,165 @@ TEST_F(EngineTest, PointerIsTrustedForItsTimeAndThenReadAgain) {
   const PagePolicy blocking{.mode = ServeMode::blocking};
   EXPECT_EQ(serving(*trusting, request(blocking), renderer()), "miss: page 2");
   run(trusting->drain());
+}
+
+TEST_F(EngineTest, WhatWasPublishedHereIsReadBeforeItIsTrusted) {
+  EngineOptions options;
+  options.pointer_ttl = 1h;
+  const auto trusting = node(options);
+  EXPECT_EQ(serving(*trusting), "miss: page 1");
+  ASSERT_TRUE(run(invalidate(others_, page_)));  // Perhaps before the answer to the publish had come.
+  EXPECT_EQ(serving(*trusting, request({.mode = ServeMode::blocking}), renderer()), "miss: page 2");
+  run(trusting->drain());
+}
+
+TEST_F(EngineTest, PointerIsTrustedFromTheTimeAtWhichItsReadBegan) {
+  serving(*engine_);
+  EngineOptions options;
+  options.pointer_ttl = 10s;
+  const auto trusting = node(options);
+  script_->set_delay(8s);
+  script_->queue("get", Fault::delay);
+  std::optional<Result<Served>> answer;
+  auto ended = test::start(test::store(trusting->serve(request(), renderer()), answer));
+  ASSERT_TRUE(clock_.wait_for_sleepers(1));
+  clock_.advance(8s);
+  ended.get();
+  EXPECT_EQ((*answer)->as, ServedAs::hit);
+  ASSERT_TRUE(run(invalidate(others_, page_)));
+  clock_.advance(1999ms);
+  EXPECT_EQ(serving(*trusting), "hit: page 1");
+  clock_.advance(1ms);
+  EXPECT_EQ(serving(*trusting, request({.mode = ServeMode::blocking}), renderer()), "miss: page 2");
+  run(trusting->drain());
+}
+
+TEST_F(EngineTest, ClientThatLeavesDuringTheSharedReadOfAPointerHoldsNobodyUp) {
+  serving(*engine_);
+  EngineOptions options;
+  options.pointer_ttl = 1h;
+  const auto trusting = node(options);
+  script_->set_delay(1h);
+  script_->queue("get", Fault::delay);
+  Event leaves;
+  auto left = test::start(unless(leaves, trusting->serve(request(), renderer())));
+  ASSERT_TRUE(clock_.wait_for_sleepers(1));
+  std::optional<Result<Served>> beside;
+  std::optional<Result<Served>> after;
+  auto beside_ended = test::start(test::store(trusting->serve(request(), renderer()), beside));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  leaves.set();
+  left.get();
+  auto after_ended = test::start(test::store(trusting->serve(request(), renderer()), after));
+  EXPECT_EQ(beside_ended.wait_for(5s), std::future_status::ready);
+  EXPECT_EQ(after_ended.wait_for(5s), std::future_status::ready);
+  clock_.advance(1h);  // Whoever waits all the same.
+  beside_ended.get();
+  after_ended.get();
+  EXPECT_EQ((*beside)->as, ServedAs::hit);
+  EXPECT_EQ((*after)->as, ServedAs::hit);
+}
+
+TEST_F(EngineTest, RequestDoesNotTakeARenderThatATagHadOvertakenBeforeItCame) {
+  std::optional<Result<Served>> first;
+  std::optional<Result<Served>> second;
+  auto first_ended = test::start(test::store(engine_->serve(request(), behind_a_gate()), first));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  ASSERT_TRUE(run(mark_tag(others_, "", "news", MarkKind::invalidate)));
+  clock_.advance(3s);
+  auto second_ended = test::start(test::store(engine_->serve(request(), behind_a_gate()), second));
+  ASSERT_TRUE(clock_.wait_for_sleepers(3));  // Both requests, and the keeper of the lease.
+  gate_.set();
+  first_ended.get();
+  second_ended.get();
+  EXPECT_EQ((*first)->body->bytes, "page 1");
+  EXPECT_EQ((*second)->body->bytes, "page 2");
+}
+
+TEST_F(EngineTest, PageThatGetsTooStaleWhileARequestWaitsIsNotServed) {
+  serving(*engine_);
+  clock_.advance(65s);
+  const PagePolicy policy{.mode = ServeMode::blocking, .wait_limit = 5s, .stale_for = 10s};
+  std::optional<Result<Served>> answer;
+  auto ended = test::start(test::store(engine_->serve(request(policy), behind_a_gate()), answer));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  clock_.advance(5s);
+  ended.get();
+  EXPECT_FALSE(*answer);
+  gate_.set();
+}
+
+TEST_F(EngineTest, RequestOutwaitsTheFlightOfOneWithLessPatience) {
+  const auto lease = run(acquire(others_, page_, 3600s));
+  ASSERT_TRUE(lease);
+  std::optional<Result<Served>> hasty;
+  std::optional<Result<Served>> patient;
+  auto hasty_ended = test::start(test::store(engine_->serve(request({.wait_limit = 2s}), renderer()), hasty));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));  // The request, and its flight that polls.
+  auto patient_ended =
+      test::start(test::store(engine_->serve(request({.wait_limit = 600s}), renderer()), patient));
+  ASSERT_TRUE(clock_.wait_for_sleepers(3));
+  const auto pass_until = [&](auto condition) {
+    return eventually([&] {
+      clock_.advance(500ms);
+      return condition();
+    });
+  };
+  ASSERT_TRUE(pass_until([&] { return engine_->counters().leases_held == 1; }));
+  hasty_ended.get();
+  EXPECT_FALSE(*hasty);
+  ASSERT_TRUE(run(release(others_, std::get<Lease>(*lease))));
+  ASSERT_TRUE(pass_until([&] { return engine_->counters().published == 1; }));
+  patient_ended.get();
+  ASSERT_TRUE(*patient);
+  EXPECT_EQ((*patient)->body->bytes, "page 1");
+}
+
+TEST_F(EngineTest, RendererThatBreaksWithoutATableIsAnErrorAndNotAnException) {
+  script_->chance(Fault::fail, 1.0);
+  const Renderer breaking = [](RenderContext) -> Task<Result<Rendered>> {
+    throw std::runtime_error("the template is broken");
+    co_return Error{};
+  };
+  EXPECT_EQ(serving(*engine_, request(), breaking), "error: the template is broken");
+  script_->clear();
+}
+
+TEST_F(EngineTest, RendererThatHangsWithoutATableIsEndedAtTheLimit) {
+  script_->chance(Fault::fail, 1.0);
+  const Renderer hanging = [this](RenderContext) -> Task<Result<Rendered>> {
+    co_await clock_.sleep_for(1h);
+    co_return rendered(1);
+  };
+  std::optional<Result<Served>> answer;
+  auto ended = test::start(test::store(engine_->serve(request({.wait_limit = 5s}), hanging), answer));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  clock_.advance(5s);
+  EXPECT_EQ(ended.wait_for(5s), std::future_status::ready);
+  clock_.advance(1h);
+  ended.get();
+  EXPECT_FALSE(*answer);
+  EXPECT_THAT(answer->error().message, HasSubstr("in time"));
+  script_->clear();
+}
+
+TEST_F(EngineTest, RequestIdWithOtherInputsDoesNotShareTheRender) {
+  ServeRequest triggered = request();
+  triggered.request_id = "r1";
+  std::optional<Result<Served>> answer;
+  auto ended = test::start(test::store(engine_->serve(triggered, behind_a_gate()), answer));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  triggered.inputs = {{"policy", "2"}};
+  std::optional<Result<Served>> other;
+  auto refused = test::start(test::store(engine_->serve(triggered, renderer()), other));
+  EXPECT_EQ(refused.wait_for(5s), std::future_status::ready);
+  gate_.set();
+  refused.get();
+  ended.get();
+  ASSERT_TRUE(*answer);
+  ASSERT_FALSE(*other);
+  EXPECT_EQ(other->error().code, ErrorCode::invalid);
 }
 
 TEST_F(EngineTest, BodyIsReadOnceAndThenServedFromMemory) {

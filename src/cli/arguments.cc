@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "facetheory/base/utf8.h"
 #include "facetheory/base/duration.h"
+#include "facetheory/base/utf8.h"
 #include "facetheory/cli/session.h"
 
 namespace facetheory {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "facetheory/base/result.h"
 #include "facetheory/base/duration.h"
+#include "facetheory/base/result.h"
 
 namespace facetheory {
 

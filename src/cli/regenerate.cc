@@ -4,9 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
-#include "facetheory/base/duration.h"
 #include "facetheory/cli/page_options.h"
 #include "facetheory/cli/subprocess.h"
 #include "facetheory/isr/requests.h"

@@ -132,4 +132,13 @@ Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
   co_return Result<void>();
 }
 
+Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged) {
+  Write write = Delete{{page.pk, std::string(kMetaSk)},
+                       attr("s3_key") == judged.s3_key && attr("generated_at") == judged.generated_at &&
+                           attr("pinned") == true};
+  auto written = co_await isr.table.write(std::move(write), Durability::machine);
+  if (!written) co_return std::move(written).error();
+  co_return Result<void>();
+}
+
 }  // namespace facetheory

@@ -40,4 +40,8 @@ Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<
 // one that was judged. Never touches LOCK.
 Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged);
 
+// A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it. Removes such a
+// META, as purging the page itself does, if it is still the one that was judged. Never touches LOCK.
+Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged);
+
 }  // namespace facetheory

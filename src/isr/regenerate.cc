@@ -8,6 +8,7 @@
 #include <boost/system/system_error.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/repeat.h"
 
 namespace facetheory {
@@ -127,6 +128,15 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
     if (fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
     co_await hand_back(to_string(fresh.error()));
     co_return std::move(fresh).error();
+  }
+  if (seen_.meta && seen_.meta->pinned && seen_.freshness.state == PageState::missing) {
+    auto removed = co_await remove_purged_pin(isr_, page_, *seen_.meta);
+    if (!removed) {
+      [[maybe_unused]] auto released = co_await release(isr_, lease);
+      co_await hand_back(to_string(removed.error()));
+      co_return std::move(removed).error();
+    }
+    seen_.meta.reset();
   }
 
   std::stop_source lost;

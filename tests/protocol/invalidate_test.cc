@@ -181,6 +181,36 @@ TEST_P(InvalidateTest, TagPurgeMakesThePageMissing) {
   EXPECT_EQ(done([&] { return read_body(isr_, seen()); }), std::nullopt);
 }
 
+TEST_P(InvalidateTest, TagPurgeEndsAPinSoThatThePageCanBeRenderedAgain) {
+  publish_tagged({tag("gone")});
+  done([&] { return pin(isr_, page_); });
+  advance(std::chrono::seconds(5));
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, "", tag("gone"), MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+  advance(std::chrono::seconds(5));
+  const Renderer renderer = [this](RenderContext context) -> Task<Result<Rendered>> {
+    EXPECT_EQ(context.previous, std::nullopt);
+    co_return rendered("anew");
+  };
+  for (int attempt = 0; attempt < 10 && state() == PageState::missing; ++attempt) {
+    done([&] { return regenerate(isr_, page_, renderer, {}); });
+    if (state() == PageState::missing) advance(std::chrono::seconds(60));  // A fault may have left the lease.
+  }
+  EXPECT_EQ(state(), PageState::fresh);
+  EXPECT_EQ(row("META")->attributes.find("pinned"), nullptr);
+  EXPECT_EQ(done([&] { return read_body(isr_, seen()); })->bytes, "anew");
+}
+
+TEST_P(InvalidateTest, PurgedPinIsRemovedOnlyIfItIsStillThere) {
+  publish_tagged({tag("gone")});
+  done([&] { return pin(isr_, page_); });
+  const MetaRow judged = *seen().meta;
+  done([&] { return unpin(isr_, page_); });
+  run(remove_purged_pin(isr_, page_, judged));
+  EXPECT_NE(row("META"), std::nullopt);
+}
+
 TEST_P(InvalidateTest, TenantAsAWholeReachesItsPagesAndNoOthers) {
   const std::string cache_key = page_.cache_key;
   const std::string acme =

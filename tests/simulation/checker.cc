@@ -182,6 +182,9 @@ void Checker::check_meta(Context& context) {
       count("META swept");
       if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
         violate(where + " was swept before its ttl");
+    } else if (operation.intent == Intent::regenerate && !operation.foreign && is_true(before, "pinned") &&
+               is_purged(context.pk, before)) {
+      count("purged pin removed");
     } else {
       violate("publish: " + where + " was deleted by " + std::string(name(operation.intent)));
     }
@@ -594,6 +597,15 @@ void Checker::end(std::uint64_t number, const Report& report, Millis own_clock) 
     default:
       break;
   }
+}
+
+bool Checker::is_purged(const std::string& pk, const std::optional<Attributes>& meta) const {
+  for (const auto& [mark_pk, mark] : marks_) {
+    if (tenant_of(mark_pk) != tenant_of(pk) || (!tag_of(mark_pk).empty() && !carries(meta, tag_of(mark_pk))))
+      continue;
+    if (number_in(mark.row, "purged_at").value_or(-1) >= newest_in(meta)) return true;
+  }
+  return false;
 }
 
 void Checker::check_read(const Known& operation, const Report& report, Millis own_clock) {

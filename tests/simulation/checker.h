@@ -213,6 +213,8 @@ class Checker {
   void check_mark(Known& operation, const Change& change);
   void check_marks_of(const std::string& pk, const PageRows& page);
   void check_read(const Known& operation, const Report& report, Millis own_clock);
+  // By a mark of one of its tags, or of its tenant.
+  bool is_purged(const std::string& pk, const std::optional<Attributes>& meta) const;
   bool exists(const std::string& s3_key) const { return bodies_.contains(s3_key); }
   void count(const std::string& rule) { ++counters_[rule]; }
 

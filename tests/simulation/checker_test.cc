@@ -113,6 +113,22 @@ TEST_F(CheckerTest, FindsNothingInAnOrderlyLife) {
   expect_clean();
 }
 
+TEST_F(CheckerTest, SeesAPinRemovedThatNoMarkHadPurged) {
+  page();
+  commit(begin(Intent::pin), {{"META", with(with(meta("body-1", now()), "pinned", true), "version", 1)}});
+  expect_clean();
+  commit(begin(Intent::regenerate), {{"META", {}}});
+  expect("was deleted by regenerate");
+}
+
+TEST_F(CheckerTest, AllowsAPinToBeRemovedThatAMarkHasPurged) {
+  page();
+  commit(begin(Intent::pin), {{"META", with(meta("body-1", now()), "pinned", true)}});
+  commit(begin(Intent::mark), {{"META", Attributes{{"purged_at", now() + 2}}}}, 0, "TAG#");
+  commit(begin(Intent::regenerate), {{"META", {}}});
+  expect_clean();
+}
+
 TEST_F(CheckerTest, SeesAPublishWithoutItsLock) {
   acquire("t");
   commit(begin(Intent::publish), {{"META", meta("body-1", now())}});

@@ -197,8 +197,8 @@ class SimulatedBodies final : public BodyStore {
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
     std::function<Result<BodyPage>(const Sender&)> carry_out =
         [this, after = std::move(after), limit](const Sender&) { return truth_.list_bodies(after, limit); };
-    return network_.call<BodyPage>(party_, network_.sender_of(party_), Network::Kind::body_read, "list bodies",
-                                   std::move(carry_out));
+    return network_.call<BodyPage>(party_, network_.sender_of(party_), Network::Kind::body_read,
+                                   "list bodies", std::move(carry_out));
   }
 
   static Result<Nothing> as_nothing(const Result<void>& result) {

@@ -198,7 +198,8 @@ const std::array<Scenario, kScenarios>& scenarios() {
        .clock_steps = 0,
        .nodes = 3,
        .clients = 3,
-       .habits = {.regenerate = 1, .invalidate = 3, .purge = 2, .mark = 2, .rollback = 1, .unpin = 1},
+       .habits =
+           {.regenerate = 1, .invalidate = 2, .purge = 1, .mark = 2, .rollback = 1, .unpin = 2, .read = 6},
        .weather = {.slow = 30},
        .pace = {}},
       {.name = "engines and invalidations",
@@ -223,7 +224,7 @@ const std::array<Scenario, kScenarios>& scenarios() {
        .nodes = 2,
        .clients = 4,
        .outage = 15,
-       .habits = {.regenerate = 1, .invalidate = 2, .purge = 1, .mark = 1},
+       .habits = {.regenerate = 1, .invalidate = 2, .purge = 1, .mark = 1, .read = 6},
        .weather = {.unavailable = 10, .stale = 200},
        .pace = {}},
       {.name = "engines in a storm",
@@ -399,7 +400,9 @@ void Run::misfortune() {
   if (scheduler_.happens(scenario_.outage)) {
     const std::uint64_t which = scheduler_.pick(4);
     const Millis length = scheduler_.span(scheduler_.happens(700) ? 5'000 : 20'000);
-    say(std::string(which == 0 ? "the bodies are" : which == 1 ? "table and bodies are" : "the table is") +
+    say(std::string(which == 0   ? "the bodies are"
+                    : which == 1 ? "table and bodies are"
+                                 : "the table is") +
         " down for " + std::to_string(length) + " ms");
     network_.take_down(which != 0, which <= 1, scheduler_.now() + length);
   }

@@ -59,7 +59,22 @@ TEST_F(Simulation, WhatAlwaysHoldsAlwaysHolds) {
                            "regenerate: failed",
                            "regenerate: replayed",
                            "regenerate: mismatch",
-                           "regenerate: in progress"}) {
+                           "regenerate: in progress",
+                           "purged pin removed",
+                           "answers compared with META",
+                           "served as hit",
+                           "served as miss",
+                           "served as wait-hit",
+                           "served as stale",
+                           "served as stale-metadata-error",
+                           "served as uncached",
+                           "served as failed",
+                           "served as refused",
+                           "rendered under a lease",
+                           "rendered without a lease",
+                           "render failed",
+                           "engine: lease held",
+                           "engine: lease lost"}) {
     EXPECT_GE(counters[what], 3U) << what;
   }
 }
