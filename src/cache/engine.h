@@ -36,7 +36,7 @@ struct PagePolicy {
   OnFailure on_failure = OnFailure::serve_stale;
   OnContention on_contention = OnContention::wait;
   std::chrono::seconds lease{30};
-  Duration wait_limit = std::chrono::seconds(30);      // How long a request waits for a regeneration.
+  Duration wait_limit = std::chrono::seconds(30);      // How long a request waits for a render.
   std::optional<std::chrono::seconds> stale_for = {};  // Beyond the window; empty: for ever.
   int history = 0;
   std::optional<std::chrono::seconds> ttl = {};

@@ -207,7 +207,7 @@ TEST_P(InvalidateTest, PurgedPinIsRemovedOnlyIfItIsStillThere) {
   done([&] { return pin(isr_, page_); });
   const MetaRow judged = *seen().meta;
   done([&] { return unpin(isr_, page_); });
-  run(remove_purged_pin(isr_, page_, judged));
+  EXPECT_TRUE(run(remove_purged_pin(isr_, page_, judged)) || GetParam().faulty);
   EXPECT_NE(row("META"), std::nullopt);
 }
 

@@ -223,7 +223,7 @@ const std::array<Scenario, kScenarios>& scenarios() {
        .clock_steps = 1,
        .nodes = 2,
        .clients = 4,
-       .outage = 15,
+       .outage = 8,
        .habits = {.regenerate = 1, .invalidate = 2, .purge = 1, .mark = 1, .read = 6},
        .weather = {.unavailable = 10, .stale = 200},
        .pace = {}},

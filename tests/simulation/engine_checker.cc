@@ -1,0 +1,307 @@
+#include "tests/simulation/engine_checker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/simulation/raw_rows.h"
+
+namespace facetheory::simulation {
+namespace {
+
+// Between the verdict and the answer a body is read.
+constexpr Millis kVerdictToAnswer = kLongestCall;
+
+std::string in_words(const Question& question, const Answer& answer) {
+  return question.pk + " was answered \"" + std::string(name(answer.kind)) + "\" (" + answer.s3_key +
+         ") by node " + std::to_string(question.node) + ", ";
+}
+
+}  // namespace
+
+std::string_view name(Answer::Kind kind) {
+  constexpr std::string_view kNames[] = {"hit",      "miss",   "wait-hit", "stale", "stale-metadata-error",
+                                         "uncached", "failed", "refused"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+void EngineChecker::node_began(PartyId node, NodeFacts facts, Millis skew, Millis now) {
+  nodes_[node] = Node{facts, {{now, skew}}, 0};
+}
+
+void EngineChecker::node_crashed(PartyId node) {
+  std::erase_if(requests_, [node](const auto& each) { return each.second.question.node == node; });
+  std::erase_if(renders_, [node](const auto& each) { return each.second.facts.node == node; });
+}
+
+// When the lease was acquired under which this commit publishes the page; 0: it does not.
+Millis EngineChecker::published_under(const Commit& commit, const std::string& pk) const {
+  for (const Change& change : commit.changes) {
+    if (change.key.pk != pk || change.key.sk != "LOCK" || change.after) continue;
+    const auto lease = acquired_.find(text_in(change.before, "lease_token"));
+    if (lease != acquired_.end()) return lease->second.at;
+  }
+  return 0;
+}
+
+void EngineChecker::committed(const Commit& commit, Millis now) {
+  for (const Change& change : commit.changes) {
+    const std::string& pk = change.key.pk;
+    if (is_mark(pk) && change.before != change.after) marks_[pk].push_back({now, change.after});
+    if (!is_page(pk) || change.before == change.after) continue;
+    if (change.key.sk == "META") {
+      auto& states = metas_[pk];
+      if (states.empty()) states.push_back({0, kNever, std::nullopt});
+      states.back().until = now;
+      states.push_back({now, kNever, change.after, published_under(commit, pk)});
+    } else if (change.key.sk == "LOCK" && change.after) {
+      acquired_.emplace(text_in(change.after, "lease_token"), Acquired{pk, now});
+    } else if (change.key.sk.starts_with("REQ#") && change.after) {
+      hashes_[pk + " " + change.key.sk].insert(text_in(change.after, "request_hash"));
+    }
+  }
+}
+
+void EngineChecker::body_written(const std::string& key, const std::string& bytes, bool foreign) {
+  if (!bodies_.emplace(key, bytes).second && bodies_[key] != bytes)
+    violate("bytes: " + key + " was written twice, with other bytes");
+  missing_bodies_.erase(key);
+  if (!foreign && failed_bytes_.contains(bytes)) violate("bytes: a render that failed was stored as " + key);
+}
+
+// --- time -------------------------------------------------------------------------------------------------------
+
+Millis EngineChecker::lateness(const Request& request, Moment moment) const {
+  return moment.stood_still - request.began.stood_still + nodes_.at(request.question.node).paused -
+         request.paused;
+}
+
+Millis EngineChecker::own_clock(const Node& node, Millis from, Millis until, bool latest) const {
+  std::optional<Millis> found;
+  for (std::size_t i = 0; i < node.skews.size(); ++i) {
+    const Millis begins = std::max(from, node.skews[i].since);
+    const Millis ends = std::min(until, i + 1 < node.skews.size() ? node.skews[i + 1].since : kNever);
+    if (begins > ends) continue;
+    const Millis shown = (latest ? ends : begins) + node.skews[i].skew;
+    if (!found) found = shown;
+    found = latest ? std::max(*found, shown) : std::min(*found, shown);
+  }
+  return found.value_or(until);
+}
+
+EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::optional<Attributes>& meta,
+                                            Millis before, Millis since) const {
+  auto verdict = Marked::no;
+  for (const auto& [mark_pk, states] : marks_) {
+    const std::string tag = tag_of(mark_pk);
+    if (tenant_of(mark_pk) != tenant_of(pk) || (!tag.empty() && !carries(meta, tag))) continue;
+    const auto later = std::find_if(states.begin(), states.end(),
+                                    [before](const MarkState& state) { return state.since >= before; });
+    if (later == states.begin() || std::prev(later)->since < since) continue;
+    const std::optional<Attributes>& row = std::prev(later)->row;
+    if (number_in(row, "purged_at").value_or(-1) >= newest_in(meta)) return Marked::purged;
+    const bool invalidated = number_in(row, "invalidated_at").value_or(-1) >= newest_in(meta);
+    if (invalidated && !is_true(meta, "pinned")) verdict = Marked::invalidated;
+  }
+  return verdict;
+}
+
+bool EngineChecker::is_fresh(const std::string& pk, const std::optional<Attributes>& meta,
+                             Millis marks_before, std::int64_t own_now) const {
+  if (!meta || marked(pk, meta, marks_before) != Marked::no) return false;
+  if (is_true(meta, "pinned")) return true;
+  const std::int64_t generated_at = number_in(meta, "generated_at").value_or(0);
+  return generated_at != 0 && own_now < generated_at + number_in(meta, "revalidate_seconds").value_or(0);
+}
+
+// --- requests ---------------------------------------------------------------------------------------------------
+
+std::uint64_t EngineChecker::asked(Question question, Moment moment) {
+  const Millis paused = nodes_.at(question.node).paused;
+  requests_.emplace(++last_, Request{std::move(question), moment, paused});
+  return last_;
+}
+
+void EngineChecker::check_deadline(const Request& request, Moment moment) {
+  const Millis took = moment.now - request.began.now - lateness(request, moment);
+  if (took > request.question.wait_limit + kAllowance) {
+    violate("answered: a request for " + request.question.pk + " to node " +
+            std::to_string(request.question.node) + " has waited for " + std::to_string(took) + " ms");
+  }
+}
+
+void EngineChecker::check_waiting(Moment moment) {
+  for (const auto& [number, request] : requests_)
+    check_deadline(request, moment);
+}
+
+void EngineChecker::answered(std::uint64_t number, const Answer& answer, Moment moment) {
+  const auto found = requests_.find(number);
+  if (found == requests_.end()) return violate("harness: an answer without a request");
+  const Request request = std::move(found->second);
+  requests_.erase(found);
+  count("served as " + std::string(name(answer.kind)));
+  check_deadline(request, moment);
+  check_fresh(request, answer, moment);
+  if (answer.kind == Answer::Kind::failed) return;
+  if (answer.kind == Answer::Kind::refused) {
+    auto hashes = hashes_[request.question.pk + " REQ#" + request.question.request_id];
+    hashes.erase(request.question.request_hash);
+    if (hashes.empty())
+      violate("mismatch: " + in_words(request.question, answer) +
+              "though its id was never used with other inputs");
+    return;
+  }
+  check_bytes(request, answer, moment);
+  check_seen(request, answer, moment);
+}
+
+// Whether META may have been seen with that page, and the page as what it was served.
+void EngineChecker::check_seen(const Request& request, const Answer& answer, Moment moment) {
+  using Kind = Answer::Kind;
+  const Question& question = request.question;
+  const Node& node = nodes_.at(question.node);
+  if (answer.kind == Kind::stale_metadata_error || answer.kind == Kind::uncached) return;
+  // What a request id was completed with is replayed whatever became of the page.
+  if (answer.kind == Kind::wait_hit && !question.request_id.empty()) return;
+
+  // Whoever regenerates a page reads it consistently.
+  const bool waited = answer.kind == Kind::miss || answer.kind == Kind::wait_hit;
+  const Millis from = request.began.now - (waited ? 0 : node.facts.pointer_ttl + node.facts.behind);
+  const std::int64_t earliest = in_seconds(own_clock(node, request.began.now, moment.now, false));
+  const Millis verdict_at =
+      std::max(request.began.now, moment.now - kVerdictToAnswer - lateness(request, moment));
+  const std::int64_t at_verdict = in_seconds(own_clock(node, verdict_at, moment.now, false));
+  bool there = false;
+  bool may = false;
+  for (const MetaState& state : metas_[question.pk]) {
+    if (state.until < from || state.since > moment.now || !state.row) continue;
+    if (text_in(state.row, "s3_key") != answer.s3_key) continue;
+    there = true;
+    const Marked mark = marked(question.pk, state.row, from);
+    const bool pinned = is_true(state.row, "pinned");
+    const std::int64_t generated_at = number_in(state.row, "generated_at").value_or(0);
+    const std::int64_t ends = generated_at + number_in(state.row, "revalidate_seconds").value_or(0);
+    switch (answer.kind) {
+      case Kind::hit:
+        may = may || is_fresh(question.pk, state.row, from, earliest);
+        break;
+      case Kind::stale:
+        may = may || (mark != Marked::purged && (!question.stale_for || generated_at == 0 || pinned ||
+                                                 at_verdict <= ends + *question.stale_for));
+        break;
+      default:
+        may = may || ((pinned || generated_at != 0) &&
+                      marked(question.pk, state.row, from, state.acquired) == Marked::no);
+        break;
+    }
+  }
+  count("answers compared with META");
+  const std::string rule = waited ? "waited: " : answer.kind == Kind::hit ? "hit: " : "stale: ";
+  if (!there) {
+    violate(rule + in_words(question, answer) + "which META did not name any more when it was asked");
+  } else if (!may) {
+    violate(rule + in_words(question, answer) +
+            (answer.kind == Kind::hit     ? "and was not fresh"
+             : answer.kind == Kind::stale ? "and was purged, or older than allowed"
+                                          : "and was invalidated or purged before it was asked for"));
+  }
+}
+
+void EngineChecker::check_bytes(const Request& request, const Answer& answer, Moment moment) {
+  const Question& question = request.question;
+  const auto page = page_of_bytes_.find(answer.bytes);
+  if (page != page_of_bytes_.end() && page->second != question.pk)
+    violate("bytes: " + in_words(question, answer) + "with the bytes of " + page->second);
+  if (failed_bytes_.contains(answer.bytes))
+    violate("bytes: " + in_words(question, answer) + "with those of a render that failed");
+  if (answer.kind == Answer::Kind::uncached) {
+    for (const Render& render : ended_) {
+      if (render.facts.node == question.node && render.facts.pk == question.pk &&
+          render.bytes == answer.bytes && render.began >= request.began.now && render.ended <= moment.now)
+        return;
+    }
+    return violate("bytes: " + in_words(question, answer) + "with what was not rendered for it");
+  }
+  const auto stored = bodies_.find(answer.s3_key);
+  if (stored == bodies_.end()) {
+    violate("bytes: " + in_words(question, answer) + "under a key that was never written");
+  } else if (stored->second != answer.bytes) {
+    violate("bytes: " + in_words(question, answer) + "and is not what was stored");
+  }
+}
+
+void EngineChecker::check_fresh(const Request& request, const Answer& answer, Moment moment) {
+  const Question& question = request.question;
+  const Node& node = nodes_.at(question.node);
+  // Who waits for a read of somebody else's loses patience at last.
+  constexpr Millis kPatience = 3'000;
+  if (answer.troubled || answer.kind == Answer::Kind::hit || lateness(request, moment) > kPatience) return;
+  const Millis from = request.began.now - node.facts.pointer_ttl - node.facts.behind;
+  const std::int64_t latest = in_seconds(own_clock(node, request.began.now, moment.now, true));
+  const std::vector<MetaState>& states = metas_[question.pk];
+  if (states.empty()) return;
+  for (const MetaState& state : states) {
+    if (state.until < from) continue;
+    if (!is_fresh(question.pk, state.row, moment.now + 1, latest)) return;
+    if (missing_bodies_.contains(text_in(state.row, "s3_key"))) return;
+  }
+  violate("fresh: " + in_words(question, answer) + "though it was fresh all the time: " + answer.detail);
+}
+
+// --- renders ----------------------------------------------------------------------------------------------------
+
+std::uint64_t EngineChecker::render_began(RenderFacts facts, Millis now) {
+  const std::string where = "flight: " + facts.pk + " is rendered by node " + std::to_string(facts.node);
+  int without_lease = 1;
+  for (const auto& [number, other] : renders_) {
+    if (other.facts.node != facts.node) continue;
+    if (other.facts.token.empty()) ++without_lease;
+    if (!facts.token.empty() && !other.facts.token.empty() && other.facts.pk == facts.pk &&
+        other.facts.request_id == facts.request_id)
+      violate(where + " twice at once");
+  }
+  if (facts.token.empty()) {
+    count("rendered without a lease");
+    if (without_lease > nodes_.at(facts.node).facts.uncached_renders)
+      violate(where + ", which renders more without a lease than it may");
+  } else {
+    count("rendered under a lease");
+    const auto lease = acquired_.find(facts.token);
+    if (lease == acquired_.end() || lease->second.pk != facts.pk) {
+      violate(where + " under a lease that nobody acquired");
+    } else {
+      if (lease->second.rendered) violate(where + " twice under one lease");
+      lease->second.rendered = true;
+      const std::int64_t latest = in_seconds(own_clock(nodes_.at(facts.node), lease->second.at, now, true));
+      const std::vector<MetaState>& states = metas_[facts.pk];
+      bool always_fresh = !states.empty();
+      for (const MetaState& state : states) {
+        if (state.until < lease->second.at) continue;
+        always_fresh = always_fresh && is_fresh(facts.pk, state.row, now + 1, latest) &&
+                       !missing_bodies_.contains(text_in(state.row, "s3_key"));
+      }
+      if (always_fresh) violate(where + " although it was fresh ever since the lease was acquired");
+    }
+  }
+  renders_.emplace(++last_, Render{.facts = std::move(facts), .began = now, .bytes = {}});
+  return last_;
+}
+
+void EngineChecker::render_ended(std::uint64_t number, const std::string& bytes, bool succeeded, Millis now) {
+  const auto found = renders_.find(number);
+  if (found == renders_.end()) return;
+  Render render = std::move(found->second);
+  renders_.erase(found);
+  render.succeeded = succeeded;
+  render.ended = now;
+  render.bytes = bytes;
+  count(succeeded ? "render succeeded" : "render failed");
+  page_of_bytes_.emplace(bytes, render.facts.pk);
+  if (!succeeded) {
+    failed_bytes_.insert(bytes);
+  } else if (render.facts.token.empty()) {
+    ended_.push_back(std::move(render));
+  }
+}
+
+}  // namespace facetheory::simulation

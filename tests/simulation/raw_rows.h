@@ -1,0 +1,70 @@
+// Rows as they stand in the table, read attribute by attribute: the checkers do their own arithmetic and share no
+// code with the protocol that they check.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "facetheory/table/item.h"
+
+#include "tests/simulation/scheduler.h"
+
+namespace facetheory::simulation {
+
+inline std::int64_t in_seconds(Millis millis) {
+  return millis >= 0 ? millis / 1000 : -((-millis + 999) / 1000);
+}
+
+inline std::optional<std::int64_t> number_in(const std::optional<Attributes>& row, std::string_view name) {
+  const Value* value = row ? row->find(name) : nullptr;
+  const Number* number = value == nullptr ? nullptr : value->as<Number>();
+  return number == nullptr ? std::nullopt : number->to_int64();
+}
+
+inline std::string text_in(const std::optional<Attributes>& row, std::string_view name) {
+  const Value* value = row ? row->find(name) : nullptr;
+  const auto* text = value == nullptr ? nullptr : value->as<std::string>();
+  return text == nullptr ? std::string() : *text;
+}
+
+inline bool is_true(const std::optional<Attributes>& row, std::string_view name) {
+  const Value* value = row ? row->find(name) : nullptr;
+  const bool* boolean = value == nullptr ? nullptr : value->as<bool>();
+  return boolean != nullptr && *boolean;
+}
+
+inline bool carries(const std::optional<Attributes>& meta, std::string_view tag) {
+  const Value* tags = meta ? meta->find("tags") : nullptr;
+  if (tags == nullptr) return false;
+  if (const auto* set = tags->as<StringSet>()) return set->contains(std::string(tag));
+  if (const auto* list = tags->as<List>())
+    return std::find(list->begin(), list->end(), Value(tag)) != list->end();
+  return false;
+}
+
+// When the newest render that was ever current began.
+inline std::int64_t newest_in(const std::optional<Attributes>& meta) {
+  return std::max(number_in(meta, "generated_at").value_or(0),
+                  number_in(meta, "last_generated_at").value_or(0));
+}
+
+inline bool is_page(const std::string& pk) {
+  return pk.find("CACHE#") != std::string::npos;
+}
+inline bool is_mark(const std::string& pk) {
+  return pk.find("TAG#") != std::string::npos;
+}
+
+// "TENANT#acme#" of a page's or a tag's pk; empty: no tenant.
+inline std::string tenant_of(const std::string& pk) {
+  const std::size_t at = std::min(pk.find("CACHE#"), pk.find("TAG#"));
+  return pk.substr(0, at);
+}
+inline std::string tag_of(const std::string& pk) {
+  return pk.substr(pk.find("TAG#") + 4);
+}
+
+}  // namespace facetheory::simulation
