@@ -1,0 +1,170 @@
+// Config: what the gateway was told to do, read from facetheory.toml, checked, with every default filled in.
+//
+// docs/configuration.md says what each key means; configuration_keys() lists what is read, and a test compares the two.
+// A Config does not change: a reload reads another one.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "facetheory/base/environment.h"
+#include "facetheory/base/result.h"
+#include "facetheory/cache/engine.h"
+#include "facetheory/gateway/name_patterns.h"
+#include "facetheory/gateway/peers.h"
+#include "facetheory/gateway/route.h"
+#include "facetheory/gateway/toml_value.h"
+#include "facetheory/http/client.h"
+
+namespace facetheory {
+
+struct ListenAddress {
+  std::string host;  // An address; IPv6 without brackets.
+  std::uint16_t port = 0;
+
+  friend bool operator==(const ListenAddress&, const ListenAddress&) = default;
+};
+
+enum class AccessLog { text, json, off };
+
+struct Limits {
+  std::size_t header_bytes = std::size_t{32} << 10;  // Request line and header fields of a request.
+  std::optional<std::uint64_t> body_bytes = {};      // Of a request's body; empty: any size.
+  std::size_t page_bytes = std::size_t{16} << 20;    // A larger answer is passed on and not stored.
+  int connections = 10'000;
+  int renders = 64;  // At once, in this process.
+  std::chrono::milliseconds header_timeout{
+      10'000};  // From the first byte of a request to the end of its header.
+  std::chrono::milliseconds body_timeout{60'000};   // Longest silence within a request's body.
+  std::chrono::milliseconds write_timeout{60'000};  // Longest time without a byte taken by the client.
+  std::chrono::milliseconds idle_timeout{60'000};   // Between two requests of a connection.
+  std::chrono::milliseconds drain_timeout{30'000};  // For what is under way at the end.
+
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+enum class HostPolicy {
+  client,  // The Host that the client named.
+  origin,  // The one of the origin's URL.
+  fixed,   // OriginConfig::host_name.
+};
+
+struct OriginConfig {
+  Origin origin;
+  bool verify_tls = true;
+  std::string ca_file = {};  // Empty: the system's roots.
+  HostPolicy host = HostPolicy::client;
+  std::string host_name = {};
+  int connections = 64;
+  std::chrono::milliseconds connect_timeout{2'000};
+  std::chrono::milliseconds read_timeout{30'000};    // Longest silence.
+  std::chrono::milliseconds render_timeout{60'000};  // All of a render.
+
+  friend bool operator==(const OriginConfig&, const OriginConfig&) = default;
+};
+
+enum class KeyStyle { url, facetheory };
+enum class OtherCookies { bypass, strip };
+enum class Preset { none, nextjs };
+
+struct TenantSource {
+  enum class Kind { none, host, header };
+  Kind kind = Kind::none;
+  std::string header = {};  // In lower case.
+
+  friend bool operator==(const TenantSource&, const TenantSource&) = default;
+};
+
+struct QueryRule {
+  std::optional<NamePatterns> include = {};  // Exactly these; empty: all but the ignored ones.
+  NamePatterns ignore = {};
+  bool ignore_tracking = true;  // utm_*, gclid, ...: see tracking_parameters().
+
+  bool keeps(std::string_view name) const;
+  friend bool operator==(const QueryRule&, const QueryRule&) = default;
+};
+
+struct BypassRule {
+  std::vector<PathPattern> paths = {};
+  NamePatterns cookies = {};
+  NamePatterns headers = NamePatterns({"authorization"});
+
+  friend bool operator==(const BypassRule&, const BypassRule&) = default;
+};
+
+struct RouteConfig {
+  PathPattern pattern;
+  std::vector<std::string> hosts = {};
+  std::vector<std::string> methods = {};
+  std::string origin = {};  // A name in Config::origins.
+  bool cache = true;        // false: everything is passed on.
+  // How long a page is fresh when the origin does not say; empty: then it is not stored.
+  std::optional<std::chrono::seconds> revalidate = std::chrono::seconds(60);
+  PagePolicy policy = {};
+  std::chrono::seconds not_found{10};  // How long a 404 is fresh; 0: not stored.
+  std::chrono::seconds gone{60};       // A 410.
+  std::vector<std::string> tags = {};  // "article-{slug}"
+  QueryRule query = {};
+  NamePatterns cookies = {};  // Make a different page.
+  NamePatterns ignore_cookies = {};
+  OtherCookies other_cookies = OtherCookies::bypass;
+  std::vector<std::string> headers = {};  // Make a different page; lower case.
+  // Whether Cache-Control in a request (no-cache, max-age=0, ...) decides what is fresh enough for it.
+  bool honour_client_freshness = false;
+  TenantSource tenant = {};
+  BypassRule bypass = {};
+  KeyStyle key = KeyStyle::url;
+  Preset preset = Preset::none;
+  TomlPlace place = {};  // Nowhere: nobody wrote this route.
+};
+
+struct Config {
+  std::vector<ListenAddress> listen = {{.host = "127.0.0.1", .port = 8080}};
+  std::optional<ListenAddress> admin = ListenAddress{.host = "127.0.0.1", .port = 9080};
+  std::optional<int> threads = {};  // Empty: one for each core.
+  std::string table;
+  std::string bodies;
+  std::size_t memory = std::size_t{256} << 20;
+  std::chrono::milliseconds pointer_ttl{0};
+  std::vector<Network> trusted_peers = {};
+  std::vector<std::string> boundary_headers = {};  // Lower case; those that name a tenant, ours included.
+  std::string request_id_header = "x-request-id";  // From trusted peers; empty: none.
+  AccessLog access_log = AccessLog::text;
+  Limits limits = {};
+  std::map<std::string, OriginConfig, std::less<>> origins = {};
+  std::vector<RouteConfig> routes = {};
+};
+
+// What the command line says; it goes before the environment, the environment before the file.
+struct ConfigFlags {
+  std::optional<std::string> origin = {};
+  std::optional<std::string> listen = {};
+  std::optional<std::string> admin = {};
+  std::optional<std::string> data = {};
+  std::optional<std::string> table = {};
+  std::optional<std::string> bodies = {};
+};
+
+// `invalid` has a line for each mistake: "<file>:<line>:<column>: <key>: what is wrong; what to write".
+Result<Config> read_config(std::string_view text, const std::string& file,
+                           const Environment& environment = Environment(), const ConfigFlags& flags = {});
+Result<Config> load_config(const std::string& path, const Environment& environment,
+                           const ConfigFlags& flags = {});
+
+// Routes of a config by what a request names; holds references to the config's routes.
+RouteTable route_table(const Config& config);
+
+// "origin", "limits.header_bytes", "origins.*.url", "routes.revalidate", "routes.query.include", ...
+std::vector<std::string> configuration_keys();
+
+// Parameters that tell where a visitor came from and nothing about the page; cookies likewise.
+const NamePatterns& tracking_parameters();
+const NamePatterns& tracking_cookies();
+
+}  // namespace facetheory

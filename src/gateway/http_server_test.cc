@@ -1,0 +1,240 @@
+#include "facetheory/gateway/http_server.h"
+
+#include <atomic>
+#include <thread>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/base/clock.h"
+
+#include "tests/support/run.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A connection that sends what a test wants, byte for byte.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port) : socket_(loop_) {
+    socket_.connect({asio::ip::address_v4::loopback(), port});
+    const timeval limit{5, 0};
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  void send(std::string_view bytes) {
+    boost::system::error_code ignored;
+    asio::write(socket_, asio::buffer(bytes), ignored);
+  }
+  // All until the server closes the connection.
+  std::string rest() {
+    std::string all;
+    for (std::array<char, 4096> some{};;) {
+      boost::system::error_code error;
+      const std::size_t count = socket_.read_some(asio::buffer(some), error);
+      all.append(some.data(), count);
+      if (error == asio::error::eof || error == asio::error::connection_reset) return all;
+      if (error) return all + "(" + error.message() + ")";
+    }
+  }
+  // All until the text has come.
+  std::string until(std::string_view text) {
+    std::string all;
+    for (std::array<char, 4096> some{}; all.find(text) == std::string::npos;) {
+      boost::system::error_code error;
+      const std::size_t count = socket_.read_some(asio::buffer(some), error);
+      if (error) return all + "(" + error.message() + ")";
+      all.append(some.data(), count);
+    }
+    return all;
+  }
+
+ private:
+  asio::io_context loop_;
+  tcp::socket socket_;
+};
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void serve(ServerLimits limits = {}, std::size_t loops = 1) {
+    std::vector<asio::any_io_executor> executors(loops, test::executor());
+    server_ = std::make_unique<HttpServer>(
+        executors, [this](ServerRequest request) { return answer(request); }, limits);
+    port_ = *server_->listen("127.0.0.1", 0);
+  }
+  Task<ServerResponse> answer(ServerRequest request) {
+    ++requests_;
+    if (request.target == "/slow") co_await system_clock().sleep_for(200ms);
+    if (request.target == "/throw") throw std::runtime_error("secret");
+    auto text =
+        std::make_shared<const std::string>(request.method + " " + request.target + " " + request.body);
+    co_return ServerResponse{200, {{"X-Answer", "yes"}}, *text, text, false};
+  }
+  std::string ask(std::string_view bytes) {
+    RawClient client(port_);
+    client.send(bytes);
+    return client.rest();
+  }
+  ~HttpServerTest() override {
+    if (server_) test::run(server_->drain(2s));
+  }
+
+  std::unique_ptr<HttpServer> server_;
+  std::uint16_t port_ = 0;
+  std::atomic<int> requests_ = 0;
+};
+
+TEST_F(HttpServerTest, AnswersARequest) {
+  serve();
+  const std::string answer = ask("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("X-Answer: yes\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 7\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Date: "));
+  EXPECT_THAT(answer, HasSubstr("\r\n\r\nGET /a "));
+}
+
+TEST_F(HttpServerTest, KeepsTheConnectionAndAnswersPipelinedRequestsInOrder) {
+  serve();
+  RawClient client(port_);
+  client.send(
+      "GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\nPOST /3 HTTP/1.1\r\nHost: x\r\n"
+      "Content-Length: 4\r\n\r\nbody");
+  const std::string answers = client.until("POST /3 body");
+  EXPECT_LT(answers.find("GET /slow"), answers.find("GET /2"));
+  EXPECT_LT(answers.find("GET /2"), answers.find("POST /3"));
+  client.send("GET /4 HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(client.rest(), HasSubstr("GET /4"));
+}
+
+TEST_F(HttpServerTest, TellsTheLengthButSendsNoBodyToHead) {
+  serve();
+  const std::string answer = ask("HEAD /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 8\r\n"));
+  EXPECT_THAT(answer, testing::EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, ReadsChunkedBodies) {
+  serve();
+  EXPECT_THAT(ask("POST /c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"),
+              HasSubstr("POST /c abcde"));
+}
+
+TEST_F(HttpServerTest, SendsContinueBeforeABodyThatWaitsForIt) {
+  serve();
+  RawClient client(port_);
+  client.send("POST /e HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_THAT(client.until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue"));
+  client.send("hi");
+  EXPECT_THAT(client.until("POST /e hi"), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, RefusesAmbiguousFramingAndClosesTheConnection) {
+  serve();
+  for (const char* request : {
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+           "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+           "GET / HTTP/1.1\r\n\r\n",
+           "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+           "GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+           "GET /\r\n\r\n",
+           "nonsense\r\n\r\n",
+       }) {
+    EXPECT_THAT(ask(std::string(request) + "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"),
+                StartsWith("HTTP/1.1 400"))
+        << request;
+  }
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
+  ServerLimits limits;
+  limits.header_bytes = 1024;
+  limits.body_bytes = 100;
+  serve(limits);
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"),
+              StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n"), StartsWith("HTTP/1.1 413"));
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(HttpServerTest, CutsOffClientsThatAreSlowToSend) {
+  ServerLimits limits;
+  limits.header_timeout = 50ms;
+  limits.body_timeout = 50ms;
+  limits.idle_timeout = 50ms;
+  serve(limits);
+  EXPECT_EQ(ask(""), "");
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHo"), "");
+  EXPECT_EQ(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"), "");
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(HttpServerTest, SlowClientDelaysNobodyElse) {
+  serve();
+  RawClient slow(port_);
+  slow.send("GET / HTTP/1.1\r\nHo");
+  EXPECT_THAT(ask("GET /quick HTTP/1.0\r\n\r\n"), HasSubstr("GET /quick"));
+}
+
+TEST_F(HttpServerTest, ClosesConnectionsBeyondItsLimit) {
+  ServerLimits limits;
+  limits.connections = 1;
+  serve(limits);
+  RawClient first(port_);
+  first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  first.until("GET /1");
+  EXPECT_EQ(ask("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"), "");
+  EXPECT_EQ(requests_, 1);
+}
+
+TEST_F(HttpServerTest, HandlerThatThrowsIsAnErrorWithoutDetails) {
+  serve();
+  const std::string answer = ask("GET /throw HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500"));
+  EXPECT_THAT(answer, Not(HasSubstr("secret")));
+}
+
+TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesIdleConnections) {
+  serve();
+  RawClient idle(port_);
+  idle.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  idle.until("GET /1");
+  RawClient busy(port_);
+  busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  for (int i = 0; i < 500 && requests_ < 2; ++i)
+    std::this_thread::sleep_for(2ms);
+  test::run(server_->drain(5s));
+  EXPECT_EQ(server_->connections(), 0U);
+  EXPECT_EQ(idle.rest(), "");
+  const std::string answer = busy.rest();
+  EXPECT_THAT(answer, HasSubstr("GET /slow"));
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+}
+
+TEST_F(HttpServerTest, NamesAPortThatIsTaken) {
+  serve();
+  HttpServer second({test::executor()}, [this](ServerRequest request) { return answer(request); });
+  const auto refused = second.listen("127.0.0.1", port_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("port " + std::to_string(port_)));
+  EXPECT_FALSE(second.listen("nowhere", 0));
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,381 @@
+#include "facetheory/gateway/page_key.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/base/sha256.h"
+#include "facetheory/base/utf8.h"
+#include "facetheory/gateway/nextjs.h"
+#include "facetheory/http/field_values.h"
+#include "facetheory/isr/facetheory_key.h"
+#include "facetheory/isr/key_text.h"
+
+namespace facetheory {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Error bad_request(std::string message) {
+  return {ErrorCode::invalid, std::move(message)};
+}
+
+std::vector<std::string_view> values_of(const PageRequest& request, std::string_view lower_name) {
+  std::vector<std::string_view> values;
+  for (const Headers::Field& field : request.headers) {
+    if (same_text(field.name, lower_name)) values.push_back(trimmed(field.value));
+  }
+  return values;
+}
+
+// The lines of one field are one list (RFC 9110, 5.3).
+std::optional<std::string> value_of(const PageRequest& request, std::string_view lower_name) {
+  const std::vector<std::string_view> values = values_of(request, lower_name);
+  if (values.empty()) return std::nullopt;
+  std::string joined(values.front());
+  for (std::size_t i = 1; i < values.size(); ++i)
+    joined.append(", ").append(values[i]);
+  return joined;
+}
+
+std::string key_digest(std::string_view value) {
+  constexpr std::size_t kDigits = 32;
+  return "#" + sha256_hex(value).substr(0, kDigits);
+}
+
+bool asks_for_payload(const RouteConfig& route, const PageRequest& request) {
+  return route.preset == Preset::nextjs && value_of(request, nextjs::kPayloadField) == "1";
+}
+
+using Parameter = std::pair<std::string, std::string>;  // Name, decoded; "name=value" or "name", normalised.
+
+// Those of one name keep their order, which can matter. (std::stable_sort: see sort_as_locale_compare().)
+std::vector<std::size_t> order_by_name(const Pairs& pairs) {
+  std::vector<std::size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    const int by_name = pairs[left].first.compare(pairs[right].first);
+    return by_name != 0 ? by_name < 0 : left < right;
+  });
+  return order;
+}
+
+bool keeps_parameter(const RouteConfig& route, const std::string& name, bool payload) {
+  if (route.preset == Preset::nextjs) {
+    if (nextjs::internal_parameters().matches(name)) return false;
+    if (name == nextjs::kPayloadParameter) return payload;
+  }
+  return route.query.keeps(name);
+}
+
+// Those that make a different page, sorted.
+Result<std::vector<Parameter>> kept_parameters(const RouteConfig& route, const PageRequest& request) {
+  const Result<std::string> query = normalise_query(request.query);
+  if (!query) return query.error();
+  const bool payload = asks_for_payload(route, request);
+  std::vector<Parameter> kept;
+  for (std::string_view rest = *query; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('&'), rest.size());
+    const std::string_view text = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string name = decode_percent(text.substr(0, text.find('=')));
+    if (!text.empty() && keeps_parameter(route, name, payload)) {
+      kept.emplace_back(std::move(name), text);
+    }
+  }
+  std::vector<Parameter> sorted;
+  for (const std::size_t i : order_by_name(kept))
+    sorted.push_back(std::move(kept[i]));
+  return sorted;
+}
+
+Pairs cookies_of(const PageRequest& request) {
+  Pairs cookies;
+  for (std::string_view rest : values_of(request, "cookie")) {
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(';'), rest.size());
+      const std::string_view cookie = trimmed(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (cookie.empty()) continue;
+      const std::size_t equals = cookie.find('=');
+      if (equals == std::string_view::npos) {
+        cookies.emplace_back("", cookie);
+      } else {
+        cookies.emplace_back(trimmed(cookie.substr(0, equals)), trimmed(cookie.substr(equals + 1)));
+      }
+    }
+  }
+  return cookies;
+}
+
+std::optional<Bypass> bypass_by_rule(const RouteConfig& route, const PageRequest& request,
+                                     const Pairs& cookies) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    return Bypass{"the method is " + std::string(request.method) + ", and pages answer GET and HEAD"};
+  }
+  for (const PathPattern& pattern : route.bypass.paths) {
+    if (pattern.matches(request.path))
+      return Bypass{"bypass.paths has " + quoted_for_message(pattern.text())};
+  }
+  for (const Headers::Field& field : request.headers) {
+    const std::string name = lower_case(field.name);
+    if (route.bypass.headers.matches(name)) return Bypass{"bypass.headers has " + quoted_for_message(name)};
+  }
+  for (const auto& [name, value] : cookies) {
+    const auto passed = [&cookie = name](const std::string& why) {
+      return Bypass{"the request has the cookie " + quoted_for_message(cookie) + ", " + why};
+    };
+    if (route.bypass.cookies.matches(name)) return passed("which is in bypass.cookies");
+    if (route.preset == Preset::nextjs && nextjs::bypass_cookies().matches(name)) {
+      return passed("by which Next.js shows a draft");
+    }
+    const bool known =
+        route.cookies.matches(name) || route.ignore_cookies.matches(name) || tracking_cookies().matches(name);
+    if (!known && route.other_cookies == OtherCookies::bypass) {
+      return passed("of which the route does not say whether it makes a different page");
+    }
+  }
+  return std::nullopt;
+}
+
+// Fields that make a different page, those that the request lacks included.
+std::vector<std::pair<std::string, std::optional<std::string>>> kept_fields(const RouteConfig& route,
+                                                                            const PageRequest& request) {
+  std::set<std::string, std::less<>> names(route.headers.begin(), route.headers.end());
+  for (const std::string& name : facetheory_auth_headers()) {
+    if (route.key == KeyStyle::facetheory && value_of(request, name)) names.insert(name);
+  }
+  if (asks_for_payload(route, request)) {
+    names.emplace(nextjs::kPayloadField);
+    names.insert(nextjs::kPayloadVariants.begin(), nextjs::kPayloadVariants.end());
+  }
+  if (route.preset == Preset::nextjs && value_of(request, nextjs::kDataField))
+    names.emplace(nextjs::kDataField);
+  std::vector<std::pair<std::string, std::optional<std::string>>> fields;
+  for (const std::string& name : names) {
+    if (!strips_field(route, name, request)) fields.emplace_back(name, value_of(request, name));
+  }
+  return fields;
+}
+
+std::string key_value(std::string_view name, const std::string& value) {
+  constexpr std::size_t kLongest = 64;
+  const bool secret = facetheory_auth_headers().matches(name);
+  return secret || value.size() > kLongest ? key_digest(value) : encode_uri_component(value);
+}
+
+std::optional<std::string> filled_tag(std::string_view tag, const PathVariables& variables) {
+  std::string filled;
+  while (!tag.empty()) {
+    const std::size_t open = std::min(tag.find('{'), tag.size());
+    filled += tag.substr(0, open);
+    tag.remove_prefix(open);
+    if (tag.empty()) break;
+    const std::size_t close = tag.find('}');
+    if (close == std::string_view::npos) return std::nullopt;
+    const std::optional<std::string_view> value = variables.get(tag.substr(1, close - 1));
+    if (!value) return std::nullopt;
+    const std::string decoded = decode_percent(*value);
+    filled += is_utf8(decoded) ? decoded : std::string(*value);
+    tag.remove_prefix(close + 1);
+  }
+  return filled;
+}
+
+Result<Page> url_page(const PageRequest& request, const std::string& target, const PageKey& key,
+                      const std::vector<std::pair<std::string, std::optional<std::string>>>& fields,
+                      const Pairs& cookies) {
+  std::string_view host = request.host;
+  const std::string_view own_port = request.scheme == "https" ? ":443" : ":80";
+  if (without_port(host).size() + own_port.size() == host.size() && host.ends_with(own_port)) {
+    host.remove_suffix(own_port.size());
+  }
+  std::string text = std::string(request.scheme) + "://" + std::string(host) + target;
+  for (const auto& [name, value] : fields) {
+    text += " h:" + name;
+    if (value) text += "=" + key_value(name, *value);
+  }
+  for (const std::size_t i : order_by_name(cookies)) {
+    text += " c:" + encode_uri_component(cookies[i].first) + "=" + key_digest(cookies[i].second);
+  }
+  return page_of(text, key.page.tenant);
+}
+
+std::string decode_form(std::string text) {
+  std::replace(text.begin(), text.end(), '+', ' ');
+  return decode_percent(text);
+}
+
+// Empty when the key cannot tell this request from others.
+std::optional<FaceTheoryKey> facetheory_key(const RouteConfig& route, const PathVariables& variables,
+                                            const std::string& tenant,
+                                            const std::vector<Parameter>& parameters,
+                                            const PageRequest& request, const Pairs& cookies) {
+  FaceTheoryKey key{.tenant = tenant.empty() ? "default" : tenant, .route = route.pattern.text()};
+  for (const auto& [name, value] : variables) {
+    if (!value.empty()) key.params.emplace_back(name, value);
+  }
+  for (const auto& [name, text] : parameters) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    key.query.emplace_back(decode_form(text.substr(0, equals)),
+                           decode_form(text.substr(std::min(equals + 1, text.size()))));
+  }
+  for (const std::string& name : facetheory_auth_headers()) {
+    std::string joined;
+    const std::vector<std::string_view> values = values_of(request, name);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      joined.append(i > 0 ? std::string_view("\0", 1) : std::string_view()).append(values[i]);
+    if (!values.empty()) key.auth.emplace_back(name, joined);
+  }
+  for (const auto& [name, value] : cookies) {
+    const auto twice = [&cookie = name](const auto& other) { return other.first == cookie; };
+    if (std::any_of(key.cookies.begin(), key.cookies.end(), twice)) return std::nullopt;
+    key.cookies.emplace_back(name, value);
+  }
+  return key;
+}
+
+}  // namespace
+
+const NamePatterns& facetheory_auth_headers() {
+  static const NamePatterns kNames(
+      {"authorization", "proxy-authorization", "x-amz-security-token", "x-api-key"});
+  return kNames;
+}
+
+bool strips_field(const RouteConfig& route, std::string_view name, const PageRequest& request) {
+  if (route.preset != Preset::nextjs) return false;
+  if (nextjs::internal_fields().matches(name)) return true;
+  if (name == nextjs::kDataField) return request.path.find(nextjs::kDataPath) == std::string_view::npos;
+  const auto& variants = nextjs::kPayloadVariants;
+  const bool payload =
+      name == nextjs::kPayloadField || std::find(variants.begin(), variants.end(), name) != variants.end();
+  return payload && (request.method == "GET" || request.method == "HEAD") &&
+         !asks_for_payload(route, request);
+}
+
+Result<std::string> tenant_of(const Config& config, const RouteConfig& route, const PageRequest& request) {
+  std::string tenant;
+  switch (route.tenant.kind) {
+    case TenantSource::Kind::none:
+      break;
+    case TenantSource::Kind::host:
+      tenant = without_port(request.host);
+      if (tenant.empty()) return bad_request("the request names no host, and the host names the tenant");
+      break;
+    case TenantSource::Kind::header: {
+      if (!request.trusted) {
+        return Error{ErrorCode::unauthorized,
+                     "the tenant is named by " + route.tenant.header +
+                         ", which only trusted_peers may send; add the peer there if it may"};
+      }
+      const std::vector<std::string_view> values = values_of(request, route.tenant.header);
+      if (values.size() != 1 || values.front().empty()) {
+        return bad_request("the request must name its tenant in " + route.tenant.header + ", once");
+      }
+      tenant = values.front();
+      break;
+    }
+  }
+  if (auto checked = check_tenant(tenant); !checked) return bad_request(checked.error().message);
+
+  for (const std::string& name : config.boundary_headers) {
+    for (const std::string_view value : values_of(request, name)) {
+      if (route.tenant.kind == TenantSource::Kind::none) {
+        return bad_request(
+            "the request names a tenant in " + name +
+            ", and the route has no tenants; set `tenant` on the route, or let nothing send it");
+      }
+      if (value != tenant) {
+        return bad_request("the request names the tenant " + quoted_for_message(value) + " in " + name +
+                           " and another one by the route's `tenant`");
+      }
+    }
+  }
+  return tenant;
+}
+
+Result<void> check_tag_template(std::string_view tag, const PathPattern& pattern) {
+  std::string sample;
+  for (std::string_view rest = tag; !rest.empty();) {
+    const std::size_t brace = std::min(rest.find_first_of("{}"), rest.size());
+    sample += rest.substr(0, brace);
+    rest.remove_prefix(brace);
+    if (rest.empty()) break;
+    const std::size_t close = rest.find('}');
+    if (rest.front() == '}' || close == std::string_view::npos) {
+      return bad_request("tag " + quoted_for_message(tag) + " has a brace without its partner");
+    }
+    const std::string_view name = rest.substr(1, close - 1);
+    if (name.empty() || !pattern.has_variable(name)) {
+      return bad_request("tag " + quoted_for_message(tag) + " names {" + std::string(name) +
+                         "}, which the pattern " + quoted_for_message(pattern.text()) + " does not have");
+    }
+    sample += 'x';
+    rest.remove_prefix(close + 1);
+  }
+  return check_tag(sample);
+}
+
+Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const RouteConfig& route,
+                                               const PathVariables& variables, const PageRequest& request) {
+  using Outcome = std::variant<PageKey, Bypass>;
+  if (!route.cache) return Outcome(Bypass{"nothing is stored on this route"});
+  Result<std::string> tenant = tenant_of(config, route, request);
+  if (!tenant) return tenant.error();
+  if (request.host.empty()) return bad_request("the request names no host");
+  if (request.scheme != "http" && request.scheme != "https") {
+    return bad_request("the scheme " + quoted_for_message(request.scheme) + " is neither http nor https");
+  }
+  const Pairs cookies = cookies_of(request);
+  if (std::optional<Bypass> bypass = bypass_by_rule(route, request, cookies))
+    return Outcome(*std::move(bypass));
+
+  const Result<std::vector<Parameter>> parameters = kept_parameters(route, request);
+  if (!parameters) return parameters.error();
+  PageKey key{.page = {.pk = {}, .tenant = *tenant}};
+  key.target = request.path;
+  for (std::size_t i = 0; i < parameters->size(); ++i)
+    key.target += (i == 0 ? "?" : "&") + (*parameters)[i].second;
+
+  const auto fields = kept_fields(route, request);
+  for (const auto& [name, value] : fields) {
+    if (value) key.headers.emplace_back(name, *value);
+  }
+  Pairs kept_cookies;
+  std::string cookie_field;
+  for (const auto& [name, value] : cookies) {
+    if (!route.cookies.matches(name)) continue;
+    kept_cookies.emplace_back(name, value);
+    cookie_field += (cookie_field.empty() ? "" : "; ") + (name.empty() ? value : name + "=" + value);
+  }
+  if (!cookie_field.empty()) key.headers.emplace_back("cookie", cookie_field);
+
+  Result<Page> page = bad_request("");
+  if (route.key == KeyStyle::url) {
+    page = url_page(request, key.target, key, fields, kept_cookies);
+  } else if (const auto facetheory =
+                 facetheory_key(route, variables, *tenant, *parameters, request, kept_cookies)) {
+    page = page_of(*facetheory);
+  } else {
+    return Outcome(
+        Bypass{"a cookie that makes a different page is there twice, and FaceTheory's key has room for one"});
+  }
+  // What has no key is nobody's page.
+  if (!page) return Outcome(Bypass{page.error().message});
+  key.page = *std::move(page);
+
+  for (const std::string& tag : route.tags) {
+    std::optional<std::string> filled = filled_tag(tag, variables);
+    if (!filled || !check_tag(*filled))
+      return Outcome(Bypass{"its tag " + quoted_for_message(tag) + " cannot be made"});
+    key.tags.push_back(*std::move(filled));
+  }
+  return Outcome(std::move(key));
+}
+
+}  // namespace facetheory

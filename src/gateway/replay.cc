@@ -1,0 +1,109 @@
+#include "facetheory/gateway/replay.h"
+
+#include <algorithm>
+#include <array>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/http/field_values.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::array<std::string_view, 10> kOfOneConnection = {"connection",
+                                                               "keep-alive",
+                                                               "proxy-connection",
+                                                               "proxy-authenticate",
+                                                               "proxy-authentication-info",
+                                                               "proxy-authorization",
+                                                               "te",
+                                                               "trailer",
+                                                               "transfer-encoding",
+                                                               "upgrade"};
+
+constexpr std::array<std::string_view, 14> kNeverNamedAway = {
+    "authorization",  "cache-control", "cdn-cache-control", "content-encoding",
+    "content-length", "content-range", "content-type",      "cookie",
+    "expires",        "host",          "location",          "set-cookie",
+    "vary",           "date"};
+
+constexpr std::array<std::string_view, 8> kNeverStored = {
+    "content-length", "content-range",       "age",         "etag",
+    "set-cookie",     "authentication-info", "set-cookie2", "x-facetheory-isr"};
+
+constexpr std::array<std::string_view, 4> kForCaches = {"cache-tag", "surrogate-key", "surrogate-control",
+                                                        "age"};
+
+template <typename Names>
+bool names_contain(const Names& names, std::string_view name) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
+}
+
+std::vector<std::string> named_by_connection(const Headers& headers) {
+  std::vector<std::string> names;
+  for_each_element(headers, "connection", [&](std::string_view element) {
+    if (!names_contain(kNeverNamedAway, element)) names.push_back(lower_case(element));
+  });
+  return names;
+}
+
+bool well_formed_field(const Headers::Field& field) {
+  return is_token(field.name) && std::none_of(field.value.begin(), field.value.end(), [](char c) {
+           return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
+         });
+}
+
+}  // namespace
+
+Headers end_to_end(const Headers& headers) {
+  const std::vector<std::string> named = named_by_connection(headers);
+  Headers kept;
+  for (const Headers::Field& field : headers) {
+    if (names_contain(kOfOneConnection, field.name) || names_contain(named, field.name)) continue;
+    kept.add(field.name, field.value);
+  }
+  return kept;
+}
+
+ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::string>& withheld) {
+  ReplayedHeaders replayed;
+  for (const Headers::Field& field : end_to_end(response)) {
+    std::string name = lower_case(std::string_view(field.name));
+    if (!well_formed_field(field) || names_contain(kNeverStored, name) || names_contain(withheld, name))
+      continue;
+    if (name == "content-type") {
+      if (replayed.content_type.empty()) replayed.content_type = trimmed(field.value);
+    } else {
+      replayed.headers.emplace_back(std::move(name), trimmed(field.value));
+    }
+  }
+  return replayed;
+}
+
+ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modified,
+                          const std::vector<std::string>& withheld) {
+  ReplayedHeaders update = worth_storing(not_modified, withheld);
+  std::erase_if(update.headers, [](const auto& field) { return field.first == "content-encoding"; });
+  const auto replaced = [&](const std::string& name) {
+    return std::any_of(update.headers.begin(), update.headers.end(),
+                       [&](const auto& field) { return field.first == name; });
+  };
+  ReplayedHeaders result;
+  result.content_type = update.content_type.empty() ? stored.content_type : update.content_type;
+  for (const auto& field : stored.headers) {
+    if (!replaced(field.first) && !names_contain(withheld, field.first)) result.headers.push_back(field);
+  }
+  result.headers.insert(result.headers.end(), update.headers.begin(), update.headers.end());
+  return result;
+}
+
+bool sent_to_clients(std::string_view name) {
+  return !names_contain(kForCaches, name);
+}
+
+bool sent_with_not_modified(std::string_view name) {
+  if (!sent_to_clients(name)) return false;
+  if (same_text(name, "content-location") || same_text(name, "content-security-policy")) return true;
+  return !same_text(name.substr(0, std::string_view("content-").size()), "content-");
+}
+
+}  // namespace facetheory
