@@ -127,7 +127,7 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
        if (value.is_text("unlimited")) {
          limits.body_bytes.reset();
        } else if (const auto bytes = value.bytes(0, kGiB * kKiB)) {
-         limits.body_bytes = *bytes;
+         limits.body_bytes = bytes;
        }
      }},
     {"page_bytes", [](const ConfigValue& value,
@@ -242,7 +242,7 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
     {"admin", read_admin},
     {"threads",
      [](const ConfigValue& value, ConfigDraft& draft) {
-       if (const auto threads = value.integer(1, 1024)) draft.config.threads = *threads;
+       if (const auto threads = value.integer(1, 1024)) draft.config.threads = threads;
      }},
     {"data", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.data); }},
     {"table", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.table); }},

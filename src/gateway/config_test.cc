@@ -13,11 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::string_view kOrigin = "origin = \"http://127.0.0.1:3000\"\n";

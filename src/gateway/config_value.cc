@@ -325,9 +325,10 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  for (auto unit = kByteUnits.rbegin(); unit != kByteUnits.rend(); ++unit) {
-    if (bytes >= unit->bytes && bytes % unit->bytes == 0) {
-      return std::to_string(bytes / unit->bytes) + " " + std::string(unit->name);
+  for (std::size_t i = kByteUnits.size(); i > 0; --i) {
+    const ByteUnit& unit = kByteUnits[i - 1];
+    if (bytes >= unit.bytes && bytes % unit.bytes == 0) {
+      return std::to_string(bytes / unit.bytes) + " " + std::string(unit.name);
     }
   }
   return "0 B";

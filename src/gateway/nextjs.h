@@ -24,23 +24,23 @@ inline constexpr std::string_view kDataField = "x-nextjs-data";
 inline constexpr std::string_view kDataPath = "/_next/data/";
 
 inline const NamePatterns& internal_fields() {
-  static const NamePatterns kNames({"x-middleware-*", "x-invoke-*", "x-now-route-matches", "x-matched-path",
-                                    "x-prerender-revalidate", "x-prerender-revalidate-if-generated",
-                                    "x-next-revalidated-tags", "x-next-revalidate-tag-token",
-                                    "x-next-cache-*", "x-next-resume-state-length", "next-resume",
-                                    "next-hmr-refresh", "x-nextjs-request-id", "x-nextjs-html-request-id"});
-  return kNames;
+  static const NamePatterns names({"x-middleware-*", "x-invoke-*", "x-now-route-matches", "x-matched-path",
+                                   "x-prerender-revalidate", "x-prerender-revalidate-if-generated",
+                                   "x-next-revalidated-tags", "x-next-revalidate-tag-token", "x-next-cache-*",
+                                   "x-next-resume-state-length", "next-resume", "next-hmr-refresh",
+                                   "x-nextjs-request-id", "x-nextjs-html-request-id"});
+  return names;
 }
 
 inline const NamePatterns& internal_parameters() {
-  static const NamePatterns kNames({"__next*", "nxtP*", "nxtI*", "_nextBubbleNoFallback"});
-  return kNames;
+  static const NamePatterns names({"__next*", "nxtP*", "nxtI*", "_nextBubbleNoFallback"});
+  return names;
 }
 
 // A draft or a preview: seen by whom it is meant for.
 inline const NamePatterns& bypass_cookies() {
-  static const NamePatterns kNames({"__prerender_bypass", "__next_preview_data"});
-  return kNames;
+  static const NamePatterns names({"__prerender_bypass", "__next_preview_data"});
+  return names;
 }
 
 }  // namespace facetheory::nextjs

@@ -242,9 +242,9 @@ std::optional<FaceTheoryKey> facetheory_key(const RouteConfig& route, const Path
 }  // namespace
 
 const NamePatterns& facetheory_auth_headers() {
-  static const NamePatterns kNames(
+  static const NamePatterns names(
       {"authorization", "proxy-authorization", "x-amz-security-token", "x-api-key"});
-  return kNames;
+  return names;
 }
 
 bool strips_field(const RouteConfig& route, std::string_view name, const PageRequest& request) {

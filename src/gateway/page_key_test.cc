@@ -115,6 +115,8 @@ TEST(PageKey, TheSchemesOwnPortIsNoOtherHost) {
   EXPECT_EQ(gateway.text({.host = "example.com:443"}), "https://example.com/");
   EXPECT_EQ(gateway.text({.host = "example.com:80", .scheme = "http"}), "http://example.com/");
   EXPECT_EQ(gateway.text({.host = "example.com:80"}), "https://example.com:80/");
+  EXPECT_EQ(gateway.text({.host = "example.com:444"}), "https://example.com:444/");
+  EXPECT_EQ(gateway.text({.host = "example.com:81", .scheme = "http"}), "http://example.com:81/");
   EXPECT_EQ(gateway.text({.host = "[::1]:443"}), "https://[::1]/");
 }
 
@@ -549,12 +551,12 @@ class Maker {
   std::size_t below(std::size_t n) { return random_() % n; }
   // Short, and of what separates things in keys, queries, cookies and partition keys.
   std::string word() {
-    static const std::vector<std::string> kPieces = {
+    static const std::vector<std::string> pieces = {
         "a", "b",   "A", "=",   "&",   "?",   "#",        "%",    "/",      " ", "+", ";",
         ":", "::/", ",", " h:", " c:", "%26", "\xC3\xA9", "utm_", "CACHE#", ".", "x"};
     std::string word;
     for (std::size_t n = below(4); n > 0; --n)
-      word += kPieces[below(kPieces.size())];
+      word += pieces[below(pieces.size())];
     return word;
   }
   // Some of the letters encoded, which changes nothing; what must be encoded always.
@@ -647,9 +649,10 @@ TEST(PageKeys, WhatRendersAPageDependsOnItsKeyOnly) {
   for (int i = 0; i < 5'000; ++i) {
     Ask ask{.target = "/" + maker.encoded("ab")};
     const std::vector<std::string> parameters = {"p=1", "p=2", "q=1", "_rsc=1", "utm_source=1", "%70=1"};
-    for (std::size_t n = maker.below(3); n > 0; --n)
+    for (std::size_t n = maker.below(3); n > 0; --n) {
       ask.target += (ask.target.find('?') == std::string::npos ? "?" : "&") +
                     parameters[maker.below(parameters.size())];
+    }
     const std::vector<Headers::Field> fields = {{"rsc", "1"},
                                                 {"RSC", "2"},
                                                 {"next-url", "/"},
