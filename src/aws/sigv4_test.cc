@@ -1,16 +1,15 @@
 #include "facetheory/aws/sigv4.h"
 
-#include <cstdio>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 
 #include "facetheory/http/client.h"
+
+#include "tests/support/script.h"
 
 namespace facetheory {
 namespace {
@@ -28,29 +27,12 @@ const Credentials kDocumented{"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAM
 const Credentials kDocumentedS3{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "",
                                 std::nullopt};
 
-struct ScriptRun {
-  int exit_status = -1;
-  std::vector<std::string> lines;
-};
-
-ScriptRun botocore_vectors() {
-  ScriptRun run;
-  FILE* pipe = ::popen("/usr/bin/python3 '" FACETHEORY_SIGV4_VECTORS "'", "r");
-  if (pipe == nullptr) return run;
-  std::string text;
-  char chunk[65536];
-  while (const std::size_t n = std::fread(chunk, 1, sizeof chunk, pipe))
-    text.append(chunk, n);
-  const int status = ::pclose(pipe);
-  run.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    run.lines.push_back(line);
-  return run;
+test::ScriptRun botocore_vectors() {
+  return test::run_script("/usr/bin/python3 '" FACETHEORY_SIGV4_VECTORS "'");
 }
 
 TEST(SigV4, SignsEveryRequestAsBotocoreDoes) {
-  const ScriptRun vectors = botocore_vectors();
+  const test::ScriptRun vectors = botocore_vectors();
   ASSERT_EQ(vectors.exit_status, 0);
   ASSERT_GE(vectors.lines.size(), 60U);
   for (const std::string& line : vectors.lines) {

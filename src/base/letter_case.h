@@ -1,6 +1,7 @@
 // Upper and lower case of ASCII letters, whatever the locale; all other bytes stay as they are.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ inline std::string upper_case(std::string_view text) {
   for (char& c : upper)
     c = upper_case(c);
   return upper;
+}
+
+// Equal but for the case of letters.
+inline bool same_text(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower_case(x) == lower_case(y); });
 }
 
 }  // namespace facetheory

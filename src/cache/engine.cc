@@ -117,10 +117,11 @@ class Engine::State : public std::enable_shared_from_this<State> {
                                                  Renderer renderer, Pointer pointer, bool wait_for_others);
   Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
   void count(ServedAs as);
-  template <typename Change>
-  void count_by(Change change) {
+  // What needs the mutex for a moment, in a coroutine.
+  template <typename Action>
+  void locked(Action action) {
     const std::lock_guard lock(mutex_);
-    change(counters_);
+    action();
   }
 
   // Constant after construction.
@@ -306,7 +307,7 @@ Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer rendere
   if (served) {
     count(served->as);
   } else {
-    count_by([](EngineCounters& counters) { ++counters.failed; });
+    locked([this] { ++counters_.failed; });
   }
   co_return served;
 }
@@ -344,9 +345,9 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
   } catch (...) {
     interrupted = std::current_exception();
   }
-  count_by([this](EngineCounters& counters) {
+  locked([this] {
     --uncached_;
-    ++counters.renders;
+    ++counters_.renders;
   });
   if (interrupted) std::rethrow_exception(interrupted);
   if (!rendered) co_return std::move(rendered).error();
@@ -505,9 +506,9 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
                                  " stays open for other readers: " + closed.error().message);
   }
   const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
-    count_by([](EngineCounters& counters) { ++counters.renders; });
+    locked([this] { ++counters_.renders; });
     auto rendered = co_await renderer(std::move(context));
-    count_by([&](EngineCounters&) { flight->render_ended = true; });
+    locked([&] { flight->render_ended = true; });
     if (rendered) flight->rendered = std::make_shared<const Body>(rendered->body);
     co_return rendered;
   };
@@ -556,7 +557,7 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
 Task<void> Engine::State::look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
   const auto* regenerated = std::get_if<Regenerated>(&outcome);
   bool joined = false;
-  count_by([&](EngineCounters&) { joined = flight.joined; });
+  locked([&] { joined = flight.joined; });
   if (regenerated == nullptr || !joined) co_return;
   const MetaRow& meta = regenerated->published.meta;
   auto marks = co_await marks_of(isr_, std::move(page), meta.tags, Consistency::strong);

@@ -127,24 +127,25 @@ std::optional<int> ConfigValue::integer(int least, int most) const {
   return static_cast<int>(*number);
 }
 
+// Where a bare number means the same as its text.
+std::optional<std::string> ConfigValue::number_or_text(std::string_view what) const {
+  if (const auto* number = std::get_if<std::int64_t>(&value_->value)) return std::to_string(*number);
+  if (const auto* text = std::get_if<std::string>(&value_->value)) return *text;
+  expected(what);
+  return std::nullopt;
+}
+
 std::optional<std::chrono::milliseconds> ConfigValue::duration(std::chrono::milliseconds least,
                                                                std::chrono::milliseconds most) const {
-  std::string given;
-  if (const auto* number = std::get_if<std::int64_t>(&value_->value)) {
-    given = std::to_string(*number);
-  } else if (const auto* text = std::get_if<std::string>(&value_->value)) {
-    given = *text;
-  } else {
-    expected("a duration, such as \"30s\", \"5m\" or \"2h\"");
-    return std::nullopt;
-  }
-  const Result<std::chrono::milliseconds> parsed = parse_duration(given);
+  const std::optional<std::string> given = number_or_text("a duration, such as \"30s\", \"5m\" or \"2h\"");
+  if (!given) return std::nullopt;
+  const Result<std::chrono::milliseconds> parsed = parse_duration(*given);
   if (!parsed) {
     problem(parsed.error().message);
     return std::nullopt;
   }
   if (*parsed < least || *parsed > most) {
-    problem("'" + given + "' is out of range; give " + format_duration(least) + " to " +
+    problem("'" + *given + "' is out of range; give " + format_duration(least) + " to " +
             format_duration(most));
     return std::nullopt;
   }
@@ -164,22 +165,15 @@ std::optional<std::chrono::seconds> ConfigValue::seconds(std::chrono::seconds le
 }
 
 std::optional<std::uint64_t> ConfigValue::bytes(std::uint64_t least, std::uint64_t most) const {
-  std::string given;
-  if (const auto* number = std::get_if<std::int64_t>(&value_->value)) {
-    given = std::to_string(*number);
-  } else if (const auto* text = std::get_if<std::string>(&value_->value)) {
-    given = *text;
-  } else {
-    expected("a size, such as \"256 MiB\"");
-    return std::nullopt;
-  }
-  const Result<std::uint64_t> parsed = parse_bytes(given);
+  const std::optional<std::string> given = number_or_text("a size, such as \"256 MiB\"");
+  if (!given) return std::nullopt;
+  const Result<std::uint64_t> parsed = parse_bytes(*given);
   if (!parsed) {
     problem(parsed.error().message);
     return std::nullopt;
   }
   if (*parsed < least || *parsed > most) {
-    problem("'" + given + "' is out of range; give " + format_bytes(least) + " to " + format_bytes(most));
+    problem("'" + *given + "' is out of range; give " + format_bytes(least) + " to " + format_bytes(most));
     return std::nullopt;
   }
   return *parsed;

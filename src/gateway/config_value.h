@@ -92,6 +92,7 @@ class ConfigValue {
 
  private:
   void expected(std::string_view what) const;
+  std::optional<std::string> number_or_text(std::string_view what) const;
   void not_one_of(const std::string& given, const std::vector<std::string_view>& known) const;
 
   const TomlValue* value_;

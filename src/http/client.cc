@@ -34,6 +34,7 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/run_on.h"
+#include "facetheory/http/field_values.h"
 
 namespace facetheory {
 namespace {
@@ -64,14 +65,6 @@ bool is_literal_address(const std::string& host) {
 
 std::string url_of(const Origin& origin) {
   return (origin.tls ? "https://" : "http://") + host_field(origin);
-}
-
-bool is_token(std::string_view text) {
-  constexpr std::string_view kPunctuation = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           kPunctuation.find(c) != std::string_view::npos;
-  });
 }
 
 bool is_field_value(std::string_view text) {

@@ -34,11 +34,6 @@ std::string_view opaque_part(std::string_view entity_tag) {
 
 }  // namespace
 
-bool same_text(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower_case(x) == lower_case(y); });
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_blank(text.front()))
     text.remove_prefix(1);

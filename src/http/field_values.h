@@ -8,12 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "facetheory/base/letter_case.h"
 #include "facetheory/http/message.h"
 
 namespace facetheory {
-
-// Equal but for the case of ASCII letters.
-bool same_text(std::string_view a, std::string_view b);
 
 // Without spaces and tabs at the ends.
 std::string_view trimmed(std::string_view text);

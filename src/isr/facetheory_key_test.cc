@@ -1,8 +1,6 @@
 #include "facetheory/isr/facetheory_key.h"
 
-#include <cstdio>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,10 +8,11 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 
 #include "facetheory/base/sha256.h"
 #include "facetheory/table/validate.h"
+
+#include "tests/support/script.h"
 
 namespace facetheory {
 namespace {
@@ -23,26 +22,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
 
-struct JavaScriptRun {
-  int exit_status = -1;
-  std::vector<std::string> lines;
-};
-
-JavaScriptRun javascript_vectors() {
-  JavaScriptRun run;
+test::ScriptRun javascript_vectors() {
   // Another locale would sort by rules of its own.
-  FILE* pipe = ::popen("LC_ALL=C node '" FACETHEORY_KEY_VECTORS "'", "r");
-  if (pipe == nullptr) return run;
-  std::string text;
-  char chunk[65536];
-  while (const std::size_t n = std::fread(chunk, 1, sizeof chunk, pipe))
-    text.append(chunk, n);
-  const int status = ::pclose(pipe);
-  run.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    run.lines.push_back(line);
-  return run;
+  return test::run_script("LC_ALL=C node '" FACETHEORY_KEY_VECTORS "'");
 }
 
 FaceTheoryKey::Pairs vector_pairs(const boost::json::value& list) {
@@ -66,7 +48,7 @@ std::string facetheory_refusal(const FaceTheoryKey& key) {
 }
 
 TEST(FaceTheoryKey, IsTheKeyThatJavaScriptMakes) {
-  const JavaScriptRun vectors = javascript_vectors();
+  const test::ScriptRun vectors = javascript_vectors();
   ASSERT_EQ(vectors.exit_status, 0);
   ASSERT_GE(vectors.lines.size(), 400U);
   for (const std::string& line : vectors.lines) {

@@ -30,10 +30,7 @@ Task<Result<std::optional<VersionRow>>> get_version(const Isr& isr, const Page& 
   Key key{page.pk, std::move(sk)};
   auto item = co_await isr.table.get(std::move(key), Consistency::strong);
   if (!item) co_return std::move(item).error();
-  if (!*item) co_return std::optional<VersionRow>();
-  auto row = read_version(**item);
-  if (!row) co_return std::move(row).error();
-  co_return std::optional(*std::move(row));
+  co_return read_if(*item, read_version);
 }
 
 // Points META at a version, or at what it points at already, and pins it.
@@ -71,14 +68,13 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
       co_return Error{ErrorCode::corrupt, "the body " + meta.s3_key + " of " + to_string(page) +
                                               " is gone: choose another version, or regenerate the page"};
     }
-    std::int64_t newest_version = meta.version.value_or(0);
+    std::int64_t newest = meta.version.value_or(0);
     if (!meta.version) {
       auto all = co_await versions(isr, page);
       if (!all) co_return std::move(all).error();
-      for (const VersionRow& row : *all)
-        newest_version = std::max(newest_version, row.version.value_or(0));
+      newest = newest_version(*all);
     }
-    meta.version = newest_version + 1;
+    meta.version = newest + 1;
     meta.generated_at = std::max(isr.now(), meta.newest_generation());
     meta.last_generated_at.reset();
     meta.revalidate_seconds = kTenYears;
@@ -87,7 +83,7 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
 
     std::vector<TransactItem> items;
     items.emplace_back(Put{to_item(page.pk, meta), unchanged(*before)});
-    items.emplace_back(Delete{{page.pk, std::string(kLockSk)}});  // A render in flight must not undo this.
+    items.emplace_back(Delete{lock_key(page.pk)});  // A render in flight must not undo this.
     if (version) {
       items.emplace_back(
           Update{{page.pk, version->sk}, Changes().remove("ttl"), attr("s3_key") == version->s3_key});
@@ -102,7 +98,7 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
     }
     co_await pause(isr, attempt);
   }
-  co_return Error{ErrorCode::unavailable, "META of " + to_string(page) + " kept changing; try again"};
+  co_return restless(page);
 }
 
 }  // namespace
@@ -124,6 +120,13 @@ Task<Result<std::vector<VersionRow>>> versions(const Isr& isr, Page page) {
     if (!found->next) co_return rows;
     query.after = std::move(found->next);
   }
+}
+
+std::int64_t newest_version(const std::vector<VersionRow>& rows) {
+  std::int64_t newest = 0;
+  for (const VersionRow& row : rows)
+    newest = std::max(newest, row.version.value_or(0));
+  return newest;
 }
 
 Task<Result<PinOutcome>> rollback(const Isr& isr, Page page, std::string version_sk) {
@@ -163,7 +166,7 @@ Task<Result<UnpinOutcome>> unpin(const Isr& isr, Page page) {
     echo = echo || transacted->echo;
     co_await pause(isr, attempt);
   }
-  co_return Error{ErrorCode::unavailable, "META of " + to_string(page) + " kept changing; try again"};
+  co_return restless(page);
 }
 
 }  // namespace facetheory

@@ -20,6 +20,9 @@ namespace facetheory {
 // Newest first.
 Task<Result<std::vector<VersionRow>>> versions(const Isr& isr, Page page);
 
+// The highest version that any of them carries; 0: none.
+std::int64_t newest_version(const std::vector<VersionRow>& rows);
+
 struct Pinned {
   MetaRow meta;
 };

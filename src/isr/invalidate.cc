@@ -24,32 +24,26 @@ Condition still(const MetaRow& meta) {
          attr("pinned").not_exists();
 }
 
-Error restless(const Page& page) {
-  return {ErrorCode::unavailable, "META of " + to_string(page) + " kept changing; try again"};
-}
-
 constexpr int kPatience = 10;  // Every round that is lost is a publish that somebody else made.
 
 }  // namespace
 
 Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
-  const Key meta_key{page.pk, std::string(kMetaSk)};
-  const Key lock_key{page.pk, std::string(kLockSk)};
   for (int attempt = 0; attempt < kPatience; ++attempt) {
     auto meta = co_await get_meta(isr, page, Consistency::strong);
     if (!meta) co_return std::move(meta).error();
     if (*meta && (*meta)->pinned) co_return InvalidationPinned{};
-    auto lock = co_await isr.table.get(lock_key, Consistency::strong);
+    auto lock = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
     if (!lock) co_return std::move(lock).error();
 
     std::vector<TransactItem> items;
     if (*meta) {
-      items.emplace_back(Update{meta_key, closing(**meta), still(**meta)});
+      items.emplace_back(Update{meta_key(page.pk), closing(**meta), still(**meta)});
     } else {
       // A first render may be about to publish: then META appears and this starts over.
-      items.emplace_back(Check{meta_key, attr("pk").not_exists()});
+      items.emplace_back(Check{meta_key(page.pk), attr("pk").not_exists()});
     }
-    items.emplace_back(Delete{lock_key});
+    items.emplace_back(Delete{lock_key(page.pk)});
     auto transacted = co_await transact_repeatedly(isr, std::move(items));
     if (!transacted) co_return std::move(transacted).error();
     if (std::holds_alternative<Committed>(transacted->outcome)) {
@@ -61,21 +55,19 @@ Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
 }
 
 Task<Result<Invalidated>> purge(const Isr& isr, Page page) {
-  const Key meta_key{page.pk, std::string(kMetaSk)};
-  const Key lock_key{page.pk, std::string(kLockSk)};
   for (int attempt = 0; attempt < kPatience; ++attempt) {
     // As raw items: also rows that nobody can read go away.
-    auto meta = co_await isr.table.get(meta_key, Consistency::strong);
+    auto meta = co_await isr.table.get(meta_key(page.pk), Consistency::strong);
     if (!meta) co_return std::move(meta).error();
-    auto lock = co_await isr.table.get(lock_key, Consistency::strong);
+    auto lock = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
     if (!lock) co_return std::move(lock).error();
     const Value* pointer = *meta ? (*meta)->attributes.find("s3_key") : nullptr;
 
     std::vector<TransactItem> items;
     // Only what was seen: a request that arrives late must not remove a page rendered since.
-    items.emplace_back(
-        Delete{meta_key, pointer != nullptr ? attr("s3_key") == *pointer : attr("s3_key").not_exists()});
-    items.emplace_back(Delete{lock_key});
+    items.emplace_back(Delete{meta_key(page.pk),
+                              pointer != nullptr ? attr("s3_key") == *pointer : attr("s3_key").not_exists()});
+    items.emplace_back(Delete{lock_key(page.pk)});
     auto transacted = co_await transact_repeatedly(isr, std::move(items));
     if (!transacted) co_return std::move(transacted).error();
     if (std::holds_alternative<Committed>(transacted->outcome)) {
@@ -95,7 +87,7 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
   }
   // Renders that machines with faster clocks have begun by now count as begun before.
   const std::int64_t at = isr.now() + isr.settings.clock_skew.count();
-  const Key key{tag_pk(tenant, tag), std::string(kMetaSk)};
+  const Key key = meta_key(tag_pk(tenant, tag));
   const std::string attribute = kind == MarkKind::purge ? "purged_at" : "invalidated_at";
   Write write =
       Update{key, Changes().set(attribute, at), attr(attribute).not_exists() || attr(attribute) <= at};
@@ -114,8 +106,7 @@ Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<
   std::vector<Mark> marks;
   tags.emplace_back();  // The tenant as a whole.
   for (std::string& tag : tags) {
-    Key key{tag_pk(page.tenant, tag), std::string(kMetaSk)};
-    auto item = co_await isr.table.get(std::move(key), consistency);
+    auto item = co_await isr.table.get(meta_key(tag_pk(page.tenant, tag)), consistency);
     if (!item) co_return std::move(item).error();
     if (!*item) continue;
     auto row = read_tag(**item);
@@ -126,16 +117,16 @@ Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<
 }
 
 Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
-  Write write = Update{{page.pk, std::string(kMetaSk)}, closing(judged), still(judged)};
+  Write write = Update{meta_key(page.pk), closing(judged), still(judged)};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
   co_return Result<void>();
 }
 
 Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged) {
-  Write write = Delete{{page.pk, std::string(kMetaSk)},
-                       attr("s3_key") == judged.s3_key && attr("generated_at") == judged.generated_at &&
-                           attr("pinned") == true};
+  Write write =
+      Delete{meta_key(page.pk), attr("s3_key") == judged.s3_key &&
+                                    attr("generated_at") == judged.generated_at && attr("pinned") == true};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
   co_return Result<void>();

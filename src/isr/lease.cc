@@ -8,7 +8,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
-#include "facetheory/base/utf8.h"
 #include "facetheory/isr/repeat.h"
 
 namespace facetheory {
@@ -16,17 +15,6 @@ namespace {
 
 constexpr std::int64_t kShortestBackoff = 3;  // seconds
 constexpr std::int64_t kLongestBackoff = 30;
-
-Key lock_key(const Page& page) {
-  return {page.pk, std::string(kLockSk)};
-}
-
-Result<std::optional<LockRow>> lock_of(const std::optional<Item>& item) {
-  if (!item) return std::optional<LockRow>();
-  auto lock = read_lock(*item);
-  if (!lock) return std::move(lock).error();
-  return std::optional(*std::move(lock));
-}
 
 // Between half of the longest wait after so many failures and all of it, never below the shortest.
 std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
@@ -70,7 +58,7 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
     }
     // An update, not a put: the count of failures goes on until a page is published.
     Write write = Update{
-        lock_key(page), std::move(changes),
+        lock_key(page.pk), std::move(changes),
         attr("pk").not_exists() || attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now};
     auto outcome = co_await isr.table.write(std::move(write), Durability::process);
 
@@ -81,20 +69,19 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
     } else {
       Error& error = outcome.error();
       unsure = unsure || error.code == ErrorCode::ambiguous;
-      if (!unsure || (error.code != ErrorCode::ambiguous && error.code != ErrorCode::unavailable))
-        co_return error;
+      if (!unsure || !may_pass(error)) co_return error;
       error.code =
           ErrorCode::ambiguous;  // This attempt may have done nothing, but an earlier one may yet arrive.
       if (attempt + 1 < kAttempts) {
         co_await pause(isr, attempt);
         continue;
       }
-      auto read = co_await get_repeatedly(isr, lock_key(page));
+      auto read = co_await get_repeatedly(isr, lock_key(page.pk));
       if (!read) co_return error;
       stored = *std::move(read);
     }
 
-    auto lock = lock_of(stored);
+    auto lock = read_if(stored, read_lock);
     if (!lock) co_return std::move(lock).error();
     if (*lock && (*lock)->held_at(isr.now())) {
       LockRow& held = **lock;
@@ -116,7 +103,7 @@ Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
   const std::int64_t now = isr.now();
   lease.expires_at = now + lease.length.count();
   Write write =
-      Update{lock_key(lease.page),
+      Update{lock_key(lease.page.pk),
              Changes()
                  .set("lease_expires_at", lease.expires_at)
                  .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count()),
@@ -126,7 +113,7 @@ Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
   auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
   if (!outcome) co_return std::move(outcome).error();
   if (std::holds_alternative<Written>(*outcome)) co_return lease;
-  auto lock = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
   if (!lock) co_return std::move(lock).error();
   if (*lock && (*lock)->lease_token == lease.token && (*lock)->held_at(isr.now())) {
     lease.expires_at = *(*lock)->lease_expires_at;
@@ -136,51 +123,50 @@ Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
 }
 
 Task<Result<ReleaseOutcome>> release(const Isr& isr, Lease lease) {
-  Write write = Delete{lock_key(lease.page), attr("lease_token") == lease.token};
+  Write write = Delete{lock_key(lease.page.pk), attr("lease_token") == lease.token};
   bool echo = false;
   auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
   if (!outcome) co_return std::move(outcome).error();
   if (std::holds_alternative<Written>(*outcome)) co_return LeaseReleased{};
-  auto lock = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
   if (!lock) co_return std::move(lock).error();
   if (echo && !*lock) co_return LeaseReleased{};
   co_return LeaseLost{*std::move(lock)};
 }
 
 Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string error) {
-  auto item = co_await get_repeatedly(isr, lock_key(lease.page));
+  auto item = co_await get_repeatedly(isr, lock_key(lease.page.pk));
   if (!item) co_return std::move(item).error();
-  auto lock = lock_of(*item);
+  auto lock = read_if(*item, read_lock);
   if (!lock) co_return std::move(lock).error();
   if (!*lock || (*lock)->lease_token != lease.token) co_return LeaseLost{*std::move(lock)};
 
   BackedOff backed_off;
   backed_off.failures = std::max<std::int64_t>((*lock)->failures, 0) + 1;
   backed_off.until = isr.now() + backoff_seconds(backed_off.failures, isr.random);
-  constexpr std::size_t kLongestError = 1000;
   const std::string token = uuid_v4(isr.random);
-  Write write = Update{lock_key(lease.page),
+  Write write = Update{lock_key(lease.page.pk),
                        Changes()
                            .set("lease_token", token)
                            .set("lease_expires_at", backed_off.until)
                            .set("ttl", backed_off.until + isr.settings.ttl_buffer.count())
                            .set("failures", backed_off.failures)
-                           .set("last_error", to_valid_utf8(error.substr(0, kLongestError))),
+                           .set("last_error", error_text(error)),
                        attr("lease_token") == lease.token};
   bool echo = false;
   auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
   if (!outcome) co_return std::move(outcome).error();
   if (std::holds_alternative<Written>(*outcome)) co_return backed_off;
-  auto found = lock_of(std::get<ConditionFailed>(*outcome).stored);
+  auto found = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
   if (!found) co_return std::move(found).error();
   if (echo && *found && (*found)->lease_token == token) co_return backed_off;
   co_return LeaseLost{*std::move(found)};
 }
 
 Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page) {
-  auto item = co_await isr.table.get(lock_key(page), Consistency::strong);
+  auto item = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
   if (!item) co_return std::move(item).error();
-  co_return lock_of(*item);
+  co_return read_if(*item, read_lock);
 }
 
 namespace {

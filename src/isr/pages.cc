@@ -15,13 +15,9 @@ constexpr std::size_t kScanPage = 500;
 }  // namespace
 
 Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consistency consistency) {
-  Key key{page.pk, std::string(kMetaSk)};
-  auto item = co_await isr.table.get(std::move(key), consistency);
+  auto item = co_await isr.table.get(meta_key(page.pk), consistency);
   if (!item) co_return std::move(item).error();
-  if (!*item) co_return std::optional<MetaRow>();
-  auto meta = read_meta(**item);
-  if (!meta) co_return std::move(meta).error();
-  co_return std::optional(*std::move(meta));
+  co_return read_if(*item, read_meta);
 }
 
 Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency) {
@@ -77,8 +73,7 @@ Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> e
         const std::string pk = tag_pk(view.page.tenant, tag);
         auto known = known_tags.find(pk);
         if (known == known_tags.end()) {
-          Key key{pk, std::string(kMetaSk)};
-          auto found = co_await isr.table.get(std::move(key), Consistency::eventual);
+          auto found = co_await isr.table.get(meta_key(pk), Consistency::eventual);
           if (!found) co_return std::move(found).error();
           std::optional<TagRow> row;
           if (*found) {

@@ -10,6 +10,7 @@
 #include "facetheory/base/utf8.h"
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/history.h"
+#include "facetheory/isr/key_text.h"
 #include "facetheory/isr/repeat.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/isr/version_id.h"
@@ -39,9 +40,7 @@ Result<void> check(const Rendered& rendered, const PublishOptions& options, std:
     return invalid("a history of " + std::to_string(options.history) + " versions cannot be kept: 0 to " +
                    std::to_string(kMaxHistory) + " can");
   }
-  if (rendered.etag && (rendered.etag->empty() || !is_utf8(*rendered.etag) ||
-                        std::any_of(rendered.etag->begin(), rendered.etag->end(),
-                                    [](unsigned char c) { return c < 0x20 || c == 0x7f; }))) {
+  if (rendered.etag && (rendered.etag->empty() || !check_key_text("etag", *rendered.etag))) {
     return invalid("the etag must be text without control characters");
   }
   if (rendered.tags.size() > kMaxTags) {
@@ -152,24 +151,19 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
     }
     lease_.acquired_at = (*lock)->acquired_at.value_or(isr_.now());
   }
-  Key meta_key{lease_.page.pk, std::string(kMetaSk)};
-  auto item = co_await get_repeatedly(isr_, std::move(meta_key));
+  auto item = co_await get_repeatedly(isr_, meta_key(lease_.page.pk));
   if (!item) co_return std::move(item).error();
-  before_.reset();
-  if (*item) {
-    auto before = read_meta(**item);
-    if (!before) co_return std::move(before).error();
-    before_ = *std::move(before);
-  }
+  auto before = read_if(*item, read_meta);
+  if (!before) co_return std::move(before).error();
+  before_ = *std::move(before);
 
   // After a writer of Recipe A has dropped it, the version goes on from the newest that was kept.
-  std::int64_t newest_version = before_ ? before_->version.value_or(0) : 0;
-  if (options_.history > 0 || newest_version == 0) {
+  std::int64_t newest = before_ ? before_->version.value_or(0) : 0;
+  if (options_.history > 0 || newest == 0) {
     auto found = co_await versions(isr_, lease_.page);
     if (!found) co_return std::move(found).error();
     versions_ = *std::move(found);
-    for (const VersionRow& row : versions_)
-      newest_version = std::max(newest_version, row.version.value_or(0));
+    newest = std::max(newest, newest_version(versions_));
   }
 
   // A row that claims to be from far in the future (in milliseconds, say) must not bind everybody for ever.
@@ -181,7 +175,7 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
   meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, replaced_));
   meta_.revalidate_seconds = rendered_.revalidate.count();
   meta_.etag = rendered_.etag ? rendered_.etag : etag_of(rendered_.body);
-  meta_.version = newest_version + 1;
+  meta_.version = newest + 1;
   meta_.tags = rendered_.tags;
   std::sort(meta_.tags.begin(), meta_.tags.end());
   meta_.tags.erase(std::unique(meta_.tags.begin(), meta_.tags.end()), meta_.tags.end());
@@ -255,9 +249,7 @@ Task<Result<std::string>> Publication::store_body() {
     for (int attempt = 0;; ++attempt) {
       // The same bytes under the same key: a repeat is safe.
       written = co_await isr_.bodies.write(key, rendered_.body);
-      const bool passing = !written && (written.error().code == ErrorCode::ambiguous ||
-                                        written.error().code == ErrorCode::unavailable);
-      if (!passing || attempt + 1 == kAttempts) co_return;
+      if (written || !may_pass(written.error()) || attempt + 1 == kAttempts) co_return;
       co_await pause(isr_, attempt);
     }
   };
@@ -277,8 +269,8 @@ std::vector<TransactItem> Publication::items() const {
   const std::string& pk = lease_.page.pk;
   std::vector<TransactItem> items;
   const std::int64_t now = isr_.now();
-  items.emplace_back(Delete{{pk, std::string(kLockSk)},
-                            attr("lease_token") == lease_.token && attr("lease_expires_at") > now});
+  items.emplace_back(
+      Delete{lock_key(pk), attr("lease_token") == lease_.token && attr("lease_expires_at") > now});
 
   Condition older = options_.monotonic ? attr("generated_at") < meta_.generated_at
                                        : attr("generated_at") <= meta_.generated_at;
@@ -358,8 +350,7 @@ Result<PublishOutcome> Publication::explain(const Cancelled& cancelled) const {
 // After an answer that never came: whether the rows are those of this publish.
 Task<Result<bool>> Publication::is_ours() {
   const std::string& pk = lease_.page.pk;
-  Key meta_key{pk, std::string(kMetaSk)};
-  auto item = co_await get_repeatedly(isr_, std::move(meta_key));
+  auto item = co_await get_repeatedly(isr_, meta_key(pk));
   if (!item) co_return unsettled(item.error());
   if (*item) {
     auto meta = read_meta(**item);

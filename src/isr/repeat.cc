@@ -14,6 +14,10 @@ Task<void> pause(const Isr& isr, int attempt) {
   co_await isr.clock.sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
+Error restless(const Page& page) {
+  return {ErrorCode::unavailable, "META of " + to_string(page) + " kept changing; try again"};
+}
+
 Task<Result<std::optional<Item>>> get_repeatedly(const Isr& isr, Key key) {
   for (int attempt = 0;; ++attempt) {
     auto item = co_await isr.table.get(key, Consistency::strong);
@@ -28,9 +32,8 @@ Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durabil
     if (outcome) co_return outcome;
     Error error = std::move(outcome).error();
     if (error.code == ErrorCode::ambiguous) echo = true;
-    const bool again = error.code == ErrorCode::ambiguous || error.code == ErrorCode::unavailable;
-    if (!again || attempt + 1 == kAttempts) {
-      if (again && echo) error.code = ErrorCode::ambiguous;
+    if (!may_pass(error) || attempt + 1 == kAttempts) {
+      if (may_pass(error) && echo) error.code = ErrorCode::ambiguous;
       co_return error;
     }
     co_await pause(isr, attempt);
@@ -45,11 +48,8 @@ Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<Transac
     if (outcome) co_return Transacted{*std::move(outcome), echo};
 
     Error error = std::move(outcome).error();
-    if (error.code == ErrorCode::ambiguous) {
-      echo = true;
-    } else if (error.code != ErrorCode::unavailable) {
-      co_return error;
-    }
+    if (!may_pass(error)) co_return error;
+    echo = echo || error.code == ErrorCode::ambiguous;
     if (attempt + 1 == kAttempts) {
       if (echo) error.code = ErrorCode::ambiguous;
       co_return error;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
 
 namespace facetheory {
 
@@ -21,6 +22,14 @@ Task<Result<std::optional<Item>>> get_repeatedly(const Isr& isr, Key key);
 // is repeated a few times; once an attempt may have happened `echo` is true, and a failed condition can be the echo
 // of it. `unavailable` only when no attempt can have done anything.
 Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durability durability, bool& echo);
+
+// Whether it may go better the next time.
+inline bool may_pass(const Error& error) {
+  return error.code == ErrorCode::ambiguous || error.code == ErrorCode::unavailable;
+}
+
+// After the last attempt at something that others kept changing.
+Error restless(const Page& page);
 
 struct Transacted {
   TransactOutcome outcome;

@@ -17,13 +17,6 @@ Key request_key(const Page& page, std::string_view id) {
   return {page.pk, request_sk(id)};
 }
 
-Result<std::optional<RequestRow>> row_of(const std::optional<Item>& item) {
-  if (!item) return std::optional<RequestRow>();
-  auto row = read_request(*item);
-  if (!row) return std::move(row).error();
-  return std::optional(*std::move(row));
-}
-
 // The row exactly as it was read, so far as anybody changes it.
 Condition as_read(const RequestRow& row) {
   const auto same = [](std::string attribute, const auto& value) {
@@ -93,8 +86,8 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
     std::vector<TransactItem> items;
     items.emplace_back(Put{to_item(page.pk, request_sk(id), row), std::move(free)});
     if (takeover && takeover->unless_leased) {
-      items.emplace_back(Check{{page.pk, std::string(kLockSk)},
-                               attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now});
+      items.emplace_back(
+          Check{lock_key(page.pk), attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now});
     }
     std::optional<Item> stored;
     std::optional<Error> error;
@@ -123,9 +116,7 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
     }
     if (error) {
       unsure = unsure || error->code == ErrorCode::ambiguous;
-      if (!unsure || (error->code != ErrorCode::ambiguous && error->code != ErrorCode::unavailable)) {
-        co_return *std::move(error);
-      }
+      if (!unsure || !may_pass(*error)) co_return *std::move(error);
       co_await pause(isr, attempt);
     }
     if (!stored) {
@@ -134,7 +125,7 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
       stored = *std::move(read);
     }
 
-    auto found = row_of(stored);
+    auto found = read_if(stored, read_request);
     if (!found) co_return std::move(found).error();
     met.reset();
     takeover.reset();
@@ -189,7 +180,7 @@ Task<Result<RequestOutcome>> change(const Isr& isr, RequestClaim claim, Changes 
   auto written = co_await write_repeatedly(isr, std::move(write), Durability::machine, echo);
   if (!written) co_return std::move(written).error();
   if (auto* failed = std::get_if<ConditionFailed>(&*written)) {
-    auto row = row_of(failed->stored);
+    auto row = read_if(failed->stored, read_request);
     if (!row) co_return std::move(row).error();
     const bool echoed = *row && (*row)->owner_token == claim.owner_token && done(**row);
     if (echoed) co_return RequestChanged{**std::move(row)};
@@ -197,7 +188,7 @@ Task<Result<RequestOutcome>> change(const Isr& isr, RequestClaim claim, Changes 
   }
   auto read = co_await get_repeatedly(isr, request_key(claim.page, claim.id));
   if (!read) co_return std::move(read).error();
-  auto row = row_of(*read);
+  auto row = read_if(*read, read_request);
   if (!row) co_return std::move(row).error();
   co_return RequestChanged{*row ? **std::move(row) : std::move(claim.row)};
 }
@@ -235,10 +226,9 @@ Task<Result<RequestOutcome>> complete(const Isr& isr, RequestClaim claim, std::s
 }
 
 Task<Result<RequestOutcome>> fail(const Isr& isr, RequestClaim claim, std::string error, bool retryable) {
-  constexpr std::size_t kLongestError = 1000;
   Changes changes;
   changes.set("status", name(RequestStatus::failed))
-      .set("error", to_valid_utf8(error.substr(0, kLongestError)))
+      .set("error", error_text(error))
       .set("retryable", retryable)
       .set("ttl", isr.now() + isr.settings.request_retention.count())
       .remove("in_progress_expires_at");
@@ -251,7 +241,7 @@ Task<Result<std::optional<RequestRow>>> get_request(const Isr& isr, Page page, s
   if (auto good = key_of_request_id(id); !good) co_return std::move(good).error();
   auto item = co_await isr.table.get(request_key(page, id), Consistency::strong);
   if (!item) co_return std::move(item).error();
-  auto row = row_of(*item);
+  auto row = read_if(*item, read_request);
   if (!row) co_return std::move(row).error();
   if (*row && (*row)->expired_at(isr.now())) row->reset();
   co_return row;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "facetheory/base/utf8.h"
 #include "facetheory/table/value.h"
 
 namespace facetheory {
@@ -100,6 +101,19 @@ void set_if(Attributes& attributes, std::string name, const std::vector<std::str
   if (!values.empty()) attributes.set(std::move(name), StringSet(values));
 }
 
+// What META and VER# have in common.
+template <typename Row>
+void set_generation(Attributes& attributes, const Row& row) {
+  attributes.set("s3_key", row.s3_key);
+  attributes.set("generated_at", row.generated_at);
+  attributes.set("revalidate_seconds", row.revalidate_seconds);
+  set_if(attributes, "etag", row.etag);
+  set_if(attributes, "ttl", row.ttl);
+  set_if(attributes, "version", row.version);
+  set_if(attributes, "tags", row.tags);
+  set_if(attributes, "cache_key", row.cache_key);
+}
+
 }  // namespace
 
 std::string_view name(RequestStatus status) {
@@ -112,6 +126,18 @@ std::string_view name(RequestStatus status) {
       return "FAILED";
   }
   return "?";
+}
+
+Key meta_key(std::string_view pk) {
+  return {std::string(pk), std::string(kMetaSk)};
+}
+Key lock_key(std::string_view pk) {
+  return {std::string(pk), std::string(kLockSk)};
+}
+
+std::string error_text(std::string_view message) {
+  constexpr std::size_t kLongest = 1000;
+  return to_valid_utf8(message.substr(0, kLongest));
 }
 
 Result<MetaRow> read_meta(const Item& item) {
@@ -196,24 +222,17 @@ Result<TagRow> read_tag(const Item& item) {
 }
 
 Item to_item(std::string_view pk, const MetaRow& row) {
-  Item item{{std::string(pk), std::string(kMetaSk)}, {}};
+  Item item{meta_key(pk), {}};
   Attributes& attributes = item.attributes;
-  attributes.set("s3_key", row.s3_key);
-  attributes.set("generated_at", row.generated_at);
-  attributes.set("revalidate_seconds", row.revalidate_seconds);
-  set_if(attributes, "etag", row.etag);
-  set_if(attributes, "ttl", row.ttl);
+  set_generation(attributes, row);
   set_if(attributes, "current_sk", row.current_sk);
-  set_if(attributes, "version", row.version);
-  set_if(attributes, "tags", row.tags);
   if (row.pinned) attributes.set("pinned", true);
   set_if(attributes, "last_generated_at", row.last_generated_at);
-  set_if(attributes, "cache_key", row.cache_key);
   return item;
 }
 
 Item to_item(std::string_view pk, const LockRow& row) {
-  Item item{{std::string(pk), std::string(kLockSk)}, {}};
+  Item item{lock_key(pk), {}};
   Attributes& attributes = item.attributes;
   attributes.set("lease_token", row.lease_token);
   set_if(attributes, "lease_expires_at", row.lease_expires_at);
@@ -228,16 +247,9 @@ Item to_item(std::string_view pk, const LockRow& row) {
 Item to_item(std::string_view pk, const VersionRow& row) {
   Item item{{std::string(pk), row.sk}, {}};
   Attributes& attributes = item.attributes;
-  attributes.set("s3_key", row.s3_key);
-  attributes.set("generated_at", row.generated_at);
-  attributes.set("revalidate_seconds", row.revalidate_seconds);
-  set_if(attributes, "etag", row.etag);
-  set_if(attributes, "ttl", row.ttl);
+  set_generation(attributes, row);
   set_if(attributes, "status", row.status);
   set_if(attributes, "content_type", row.content_type);
-  set_if(attributes, "cache_key", row.cache_key);
-  set_if(attributes, "version", row.version);
-  set_if(attributes, "tags", row.tags);
   return item;
 }
 

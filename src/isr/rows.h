@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "facetheory/base/result.h"
@@ -108,11 +109,26 @@ struct TagRow {
   friend bool operator==(const TagRow&, const TagRow&) = default;
 };
 
+Key meta_key(std::string_view pk);
+Key lock_key(std::string_view pk);
+
 Result<MetaRow> read_meta(const Item& item);
 Result<LockRow> read_lock(const Item& item);
 Result<VersionRow> read_version(const Item& item);
 Result<RequestRow> read_request(const Item& item);
 Result<TagRow> read_tag(const Item& item);
+
+// The row of an item that may not be there: read_if(found, read_lock).
+template <typename Row>
+Result<std::optional<Row>> read_if(const std::optional<Item>& item, Result<Row> (*read)(const Item&)) {
+  if (!item) return std::optional<Row>();
+  auto row = read(*item);
+  if (!row) return std::move(row).error();
+  return std::optional<Row>(*std::move(row));
+}
+
+// What a row keeps of a message.
+std::string error_text(std::string_view message);
 
 Item to_item(std::string_view pk, const MetaRow& row);
 Item to_item(std::string_view pk, const LockRow& row);

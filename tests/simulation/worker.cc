@@ -65,6 +65,13 @@ Report report_of(const Error& error) {
   return report;
 }
 
+// Done if the outcome is that one; there was nothing to be done otherwise.
+template <typename Wanted, typename Outcome>
+Report done_if(const Result<Outcome>& outcome) {
+  if (!outcome) return report_of(outcome.error());
+  return {.kind = std::holds_alternative<Wanted>(*outcome) ? Kind::done : Kind::nothing};
+}
+
 std::chrono::seconds seconds_between(Party& me, int shortest, int longest) {
   return std::chrono::seconds(shortest +
                               static_cast<int>(me.pick(static_cast<std::uint64_t>(longest - shortest + 1))));
@@ -350,37 +357,19 @@ Task<void> Worker::roll_back(Page page) {
   }
   std::string sk = (*found)[me_.pick(found->size())].sk;
   auto outcome = co_await rollback(isr_, page, std::move(sk));
-  Report report;
-  if (!outcome) {
-    report = report_of(outcome.error());
-  } else {
-    report.kind = std::holds_alternative<Pinned>(*outcome) ? Kind::done : Kind::nothing;
-  }
-  fleet_.end(me_, report);
+  fleet_.end(me_, done_if<Pinned>(outcome));
 }
 
 Task<void> Worker::pin_page(Page page) {
   begin(Intent::pin, page.pk);
   auto outcome = co_await pin(isr_, page);
-  Report report;
-  if (!outcome) {
-    report = report_of(outcome.error());
-  } else {
-    report.kind = std::holds_alternative<Pinned>(*outcome) ? Kind::done : Kind::nothing;
-  }
-  fleet_.end(me_, report);
+  fleet_.end(me_, done_if<Pinned>(outcome));
 }
 
 Task<void> Worker::unpin_page(Page page) {
   begin(Intent::unpin, page.pk);
   auto outcome = co_await unpin(isr_, page);
-  Report report;
-  if (!outcome) {
-    report = report_of(outcome.error());
-  } else {
-    report.kind = std::holds_alternative<Unpinned>(*outcome) ? Kind::done : Kind::nothing;
-  }
-  fleet_.end(me_, report);
+  fleet_.end(me_, done_if<Unpinned>(outcome));
 }
 
 Task<void> Worker::read(Page page) {
