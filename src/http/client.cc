@@ -63,17 +63,6 @@ bool is_literal_address(const std::string& host) {
   return !failed;
 }
 
-std::string url_of(const Origin& origin) {
-  return (origin.tls ? "https://" : "http://") + host_field(origin);
-}
-
-bool is_field_value(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
-  });
-}
-
 bool is_origin_form(std::string_view target) {
   return target.starts_with('/') &&
          std::all_of(target.begin(), target.end(), [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
@@ -143,6 +132,17 @@ void throw_if_cancelled(const error_code& failed) {
 
 }  // namespace
 
+std::string url_of(const Origin& origin) {
+  return (origin.tls ? "https://" : "http://") + host_field(origin);
+}
+
+bool is_field_value(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+  });
+}
+
 Result<Origin> parse_origin(std::string_view url) {
   const auto refused = [](std::string why) {
     return Error{ErrorCode::invalid, std::move(why) + "; an endpoint looks like http://127.0.0.1:8000"};
@@ -199,9 +199,9 @@ std::string host_field(const Origin& origin) {
   return field;
 }
 
-class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
+class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
  public:
-  Pool(const asio::any_io_executor& executor, Origin to, HttpClientOptions options)
+  ConnectionPool(const asio::any_io_executor& executor, Origin to, HttpClientOptions options)
       : origin_(std::move(to)),
         url_(url_of(origin_)),
         options_(std::move(options)),
@@ -212,7 +212,7 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
 
   const Origin& origin() const { return origin_; }
 
-  static Task<Outcome> send(std::shared_ptr<Pool> pool, HttpRequest request) {
+  static Task<Outcome> send(std::shared_ptr<ConnectionPool> pool, HttpRequest request) {
     const Moment deadline = now() + pool->options_.total_timeout;
     if (pool->broken_trust_) co_return *pool->broken_trust_;
     Result<std::string> head = render_head(request, pool->origin_);
@@ -222,7 +222,7 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
   }
 
   // The owner is gone: what is idle is closed now, what is in use when its call ends.
-  static void retire(std::shared_ptr<Pool> pool) {
+  static void retire(std::shared_ptr<ConnectionPool> pool) {
     const asio::any_io_executor strand = pool->strand_;
     asio::post(strand, [pool = std::move(pool)] {
       pool->retired_ = true;
@@ -235,14 +235,15 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
   // A call's right to one connection, or its place in the queue for it. Leaving, by whatever way, passes the
   // right on to whoever waits longest.
   struct Slot {
-    Slot(std::shared_ptr<Pool> of, Moment deadline) : pool(std::move(of)), timer(pool->strand_, deadline) {
+    Slot(std::shared_ptr<ConnectionPool> of, Moment deadline)
+        : pool(std::move(of)), timer(pool->strand_, deadline) {
       pool->enter(*this);
     }
     ~Slot() { pool->leave(*this); }
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
 
-    std::shared_ptr<Pool> pool;
+    std::shared_ptr<ConnectionPool> pool;
     bool granted = false;
     asio::steady_timer timer;  // Runs out at the call's deadline; cancelled when the slot is granted.
   };
@@ -259,7 +260,7 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
     std::vector<tcp::endpoint> endpoints;
   };
 
-  static Task<Outcome> exchange(std::shared_ptr<Pool> pool, HttpRequest request, std::string head,
+  static Task<Outcome> exchange(std::shared_ptr<ConnectionPool> pool, HttpRequest request, std::string head,
                                 Moment deadline) {
     // Declared before the connection: a connection is kept or closed before the next call gets the slot.
     Slot slot(pool, deadline);
@@ -459,7 +460,7 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
   void watch_oldest() {
     idle_timer_.expires_at(idle_.front()->idle_since + options_.idle_timeout);
     idle_timer_.async_wait([weak = weak_from_this()](const error_code& cancelled) {
-      const std::shared_ptr<Pool> pool = weak.lock();
+      const std::shared_ptr<ConnectionPool> pool = weak.lock();
       if (cancelled || !pool) return;
       while (!pool->idle_.empty() && pool->idle_.front()->idle_since + pool->options_.idle_timeout <= now()) {
         pool->idle_.pop_front();
@@ -533,14 +534,14 @@ class HttpClient::Pool : public std::enable_shared_from_this<Pool> {
 };
 
 HttpClient::HttpClient(const asio::any_io_executor& executor, Origin origin, HttpClientOptions options)
-    : pool_(std::make_shared<Pool>(executor, std::move(origin), std::move(options))) {}
+    : pool_(std::make_shared<ConnectionPool>(executor, std::move(origin), std::move(options))) {}
 
 HttpClient::~HttpClient() {
-  Pool::retire(std::move(pool_));
+  ConnectionPool::retire(std::move(pool_));
 }
 
 Task<Result<HttpResponse>> HttpClient::send(HttpRequest request) {
-  return Pool::send(pool_, std::move(request));
+  return ConnectionPool::send(pool_, std::move(request));
 }
 
 const Origin& HttpClient::origin() const {

@@ -1,69 +1,67 @@
-// A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3 and the credential endpoints.
+// A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3, the credential endpoints and the gateway's origins.
 //
 // `send` makes exactly one attempt and never repeats it; repeating is the caller's decision (aws/retry.h),
-// because only the caller knows whether that is safe. The error code tells what happened to the request:
+// because only the caller knows whether that is safe. `open` gives the same in pieces. The error code tells what happened
+// to the request:
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
 //   ambiguous    at least one byte of it was sent and no whole answer came back
-//   exhausted    the answer is larger than max_response_bytes
+//   exhausted    the answer is larger than max_response_bytes, or its head than max_response_header_bytes
 // The client may be used from any thread; its connections live on a strand of the executor it was made with,
 // which must keep running while calls are in flight. Cancelling a call closes its connection.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
+#include "facetheory/http/body_framing.h"
+#include "facetheory/http/exchange.h"
 #include "facetheory/http/message.h"
+#include "facetheory/http/origin.h"
 
 namespace facetheory {
-
-struct Origin {
-  bool tls = false;
-  std::string host;
-  std::uint16_t port = 0;
-
-  friend bool operator==(const Origin&, const Origin&) = default;
-};
-
-// "http://127.0.0.1:8000", "https://[::1]", "https://s3.eu-west-1.amazonaws.com/". A path other than "/", a
-// user name, a query or another scheme is refused.
-Result<Origin> parse_origin(std::string_view url);
-
-// What belongs into the Host field: the port only where it is not the scheme's own.
-std::string host_field(const Origin& origin);
 
 struct HttpClientOptions {
   std::chrono::milliseconds connect_timeout{2000};  // Name look-up, TCP and TLS handshake together.
   std::chrono::milliseconds read_timeout{10000};    // Longest silence while an answer is awaited.
-  std::chrono::milliseconds total_timeout{
-      30000};                                     // The whole call, waiting for a pooled connection included.
-  std::chrono::milliseconds idle_timeout{15000};  // An unused connection is closed after that.
-  std::size_t max_connections = 64;               // Further calls wait their turn.
-  std::size_t max_response_bytes = std::size_t{64} << 20;
-  std::string ca_file =
-      {};  // PEM file of trusted roots; empty: the system's. Verification cannot be turned off.
+  // The whole call of send(), waiting for a pooled connection included; of open() that wait alone.
+  std::chrono::milliseconds total_timeout{30000};
+  std::chrono::milliseconds idle_timeout{15000};           // An unused connection is closed after that.
+  std::size_t max_connections = 64;                        // Further calls wait their turn.
+  std::size_t max_response_bytes = std::size_t{64} << 20;  // The body that send() collects.
+  std::size_t max_response_header_bytes = std::size_t{64} << 10;
+  std::string ca_file = {};  // PEM file of trusted roots; empty: the system's.
+  // False takes any certificate from anybody: for tests alone.
+  bool verify_tls = true;
+  // A promise: the executor runs on one thread, and everything of this client and its exchanges (construction and
+  // destruction, too) happens on it, or after it has ended. Calls then run in the caller's coroutine, without a strand
+  // and the hop to it.
+  bool single_threaded = false;
 };
+
+class ConnectionPool;
 
 class HttpClient {
  public:
   HttpClient(const boost::asio::any_io_executor& executor, Origin origin, HttpClientOptions options);
-  ~HttpClient();  // Calls in flight still finish; idle connections are closed.
+  ~HttpClient();  // Calls in flight and open exchanges still finish; idle connections are closed.
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
   // One attempt. Any complete answer, whatever its status, is a value.
   Task<Result<HttpResponse>> send(HttpRequest request);
 
+  // Sends the head and returns; `request.body` is ignored, `body` says what the caller will write (not until_close).
+  // "Connection: Upgrade" is written where there is a field Upgrade, "Connection: TE" where there is a field TE.
+  Task<Result<std::unique_ptr<HttpExchange>>> open(HttpRequest request, BodyFraming body);
+
   const Origin& origin() const;
 
  private:
-  class Pool;
-  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<ConnectionPool> pool_;
 };
 
 }  // namespace facetheory

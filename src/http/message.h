@@ -39,9 +39,11 @@ class Headers {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target = "/";  // Origin form, percent-encoded: "/path?query".
-  Headers headers;           // Without Host, Content-Length and Connection, which the client writes.
+  std::string target =
+      "/";          // Origin form, percent-encoded: "/path?query". "*" for OPTIONS, "host:port" for CONNECT.
+  Headers headers;  // Without Host, Content-Length and Connection, which the client writes.
   std::string body;
+  std::optional<std::string> host = {};  // The Host field where it is not the origin's own.
 };
 
 struct HttpResponse {
