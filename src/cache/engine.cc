@@ -72,6 +72,14 @@ std::string_view name(ServedAs served_as) {
       return "stale-metadata-error";
     case ServedAs::uncached:
       return "uncached";
+    case ServedAs::pass:
+      return "pass";
+    case ServedAs::other:
+      return "other";
+    case ServedAs::absent:
+      return "absent";
+    case ServedAs::failed:
+      return "failed";
   }
   return "?";
 }
@@ -88,6 +96,7 @@ class Engine::State : public std::enable_shared_from_this<State> {
 
   Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
   Task<void> drain();
+  Task<Result<BodyPointer>> body_of(std::string s3_key);
   EngineCounters counters() const {
     const std::lock_guard lock(mutex_);
     return counters_;
@@ -97,7 +106,6 @@ class Engine::State : public std::enable_shared_from_this<State> {
   Task<Result<Pointer>> look_up(Page page);
   Task<Result<Pointer>> read_for_all(Page page, std::shared_ptr<Reading> reading);
   Task<Result<Pointer>> read_pointer(Page page, Consistency consistency);
-  Task<Result<BodyPointer>> body_of(std::string s3_key);
 
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
   Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
@@ -270,6 +278,18 @@ void Engine::State::count(ServedAs as) {
       break;
     case ServedAs::uncached:
       ++counters_.uncached;
+      break;
+    case ServedAs::pass:
+      ++counters_.pass;
+      break;
+    case ServedAs::other:
+      ++counters_.other;
+      break;
+    case ServedAs::absent:
+      ++counters_.absent;
+      break;
+    case ServedAs::failed:
+      ++counters_.failed;
       break;
   }
 }
@@ -537,7 +557,7 @@ Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Fl
     current = fresh->meta;
   }
   if (std::holds_alternative<RenderFailed>(*outcome)) ++counters_.renders_failed;
-  if (std::holds_alternative<LeaseHeld>(*outcome)) ++counters_.leases_held;
+  if (std::holds_alternative<LeaseHeld>(*outcome)) ++counters_.leases_contended;
   if (std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
   if (current) {
     // Kept as the last known. The next request reads it: it may have been invalidated since, and its marks are not
@@ -590,5 +610,12 @@ Task<void> Engine::drain() {
 EngineCounters Engine::counters() const {
   return state_->counters();
 }
+EngineGauges Engine::gauges() const {
+  return {};
+}
+Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
+  return state_->body_of(std::move(s3_key));
+}
+void Engine::forget(const Page&) {}
 
 }  // namespace facetheory

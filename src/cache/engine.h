@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,10 +37,23 @@ struct PagePolicy {
   OnFailure on_failure = OnFailure::serve_stale;
   OnContention on_contention = OnContention::wait;
   std::chrono::seconds lease{30};
-  Duration wait_limit = std::chrono::seconds(30);      // How long a request waits for a render.
-  std::optional<std::chrono::seconds> stale_for = {};  // Beyond the window; empty: for ever.
+  Duration wait_limit = std::chrono::seconds(30);  // How long a request waits for a render.
+  Duration render_limit =
+      std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.
+  // Beyond the window; empty: for ever. An invalidation closes the window as if it had ended when the render began.
+  std::optional<std::chrono::seconds> stale_for = {};
   int history = 0;
   std::optional<std::chrono::seconds> ttl = {};
+};
+
+// What the caller, who knows more of a page than META says, thinks of serving it to its request.
+struct Review {
+  bool suits = true;  // False: it answers other requests than this one (another variant).
+  bool fresh =
+      true;  // False: stale in effect, although its window is open. Pinned pages are fresh all the same.
+  bool while_stale = true;     // It may be served while it is being rendered again,
+  bool on_failure = true;      // when that failed,
+  bool even_uncertain = true;  // and when the table cannot be asked.
 };
 
 struct ServeRequest {
@@ -48,6 +62,12 @@ struct ServeRequest {
   // Regenerates under this idempotency key, from whom that is allowed.
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};
+  // Called when a page is at hand, before it is served; and, for `suits` alone, with what was waited for, unless this
+  // request's own renderer made it. Must not throw.
+  std::function<Review(const Body&, const MetaRow&, PageState)> review = {};
+  // Renders nothing and waits for no render. A stale page is served if mode, stale_for and review let it be served
+  // while it is rendered again.
+  bool only_if_cached = false;
 };
 
 enum class ServedAs {
@@ -56,36 +76,66 @@ enum class ServedAs {
   wait_hit,              // The request waited, and another node rendered.
   stale,                 // Its window has ended.
   stale_metadata_error,  // The table could not be asked; this was the last page known here.
-  uncached,              // Neither table nor page: rendered and not stored.
+  uncached,  // Rendered for this request and not stored: the renderer forbade it, or there is no table.
+  pass,  // No body: the page is not one for everybody (Rendered::store). Ask for it yourself, without the engine.
+  other,   // A page that does not suit the request, says its review.
+  absent,  // No body: only_if_cached, and there is nothing that may be served.
+  failed,  // The render failed; the body is what it gave to be shown (Rendered::failed).
 };
 // As the header x-facetheory-isr has it: "hit", "wait-hit", ...
 std::string_view name(ServedAs served_as);
 
 struct Served {
   ServedAs as = ServedAs::hit;
+  std::shared_ptr<const Body> body;  // Null of `pass` and `absent` alone.
+  MetaRow meta;                      // Without a page in the table: what it would have been.
+  std::string reason;                // For people and logs.
+  std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
+};
+
+// A body as it is kept in memory: a Body, or what the engine's user derived from it.
+struct PreparedBody {
   std::shared_ptr<const Body> body;
-  MetaRow meta;        // Without a page in the table: what it would have been.
-  std::string reason;  // For people and logs.
+  std::size_t cost = 0;  // Bytes of memory.
 };
 
 struct EngineOptions {
   Duration pointer_ttl{0};  // How long a pointer is trusted without asking the table; 0: never.
   std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
   std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
-  int uncached_renders = 16;                    // At once, while the table cannot be asked.
+  int renders = 64;           // At once; the others wait for their turn, before they take the lease.
+  int uncached_renders = 16;  // At once, while the table cannot be asked.
+  Duration pass_for = std::chrono::seconds(10);  // How long it is remembered that a page is not stored,
+  std::size_t passes = 10'000;                   // and of how many.
   // After so many failures in a row the table is not asked for a while, but for one probe now and then.
   int breaker_failures = 5;
   Duration breaker_pause = std::chrono::seconds(1);
   std::string owner = {};  // Who renders, for people to read in LOCK.
+  // Called once for every body that was read or rendered, on the thread that did; what it makes is what Served::body
+  // points to. Must not throw.
+  std::function<PreparedBody(Body)> prepare = {};
+  // Called on the engine's executor when a regeneration has ended: name(RegenerateOutcome), or "error". Must not throw.
+  std::function<void(std::string_view outcome, Duration took)> on_regenerated = {};
 };
 
 // Counted since the engine was made.
 struct EngineCounters {
-  std::uint64_t hit = 0, miss = 0, wait_hit = 0, stale = 0, stale_metadata_error = 0, uncached = 0,
-                failed = 0;
-  std::uint64_t renders = 0, renders_failed = 0, published = 0;
-  std::uint64_t leases_held = 0, leases_lost = 0;
+  // Answers. `failed` counts errors, too.
+  std::uint64_t hit = 0, miss = 0, wait_hit = 0, stale = 0, stale_metadata_error = 0, uncached = 0, pass = 0,
+                other = 0, absent = 0, failed = 0;
+  std::uint64_t renders = 0, renders_failed = 0, published = 0, not_stored = 0;
+  // Contended: somebody else had it, or all backed off, when a regeneration wanted it; once for each.
+  std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
   std::uint64_t bodies_read = 0, table_errors = 0;
+};
+
+// As of now.
+struct EngineGauges {
+  std::size_t waiters = 0;  // Requests that wait for a render.
+  std::size_t flights =
+      0;  // Regenerations under way, with those that wait for their turn or for another node.
+  std::size_t bodies_in_memory = 0, bytes_in_memory = 0, pointers = 0;
+  bool table_down = false;  // It has failed so often that it is hardly asked.
 };
 
 class Engine {
@@ -94,14 +144,21 @@ class Engine {
   Engine(const boost::asio::any_io_executor& executor, const Isr& isr, EngineOptions options = {});
   ~Engine();  // After drain().
 
-  // `unavailable`: there is no page and none could be made in time. `invalid`: the request's id was used with other
-  // inputs.
+  // `unavailable`: there is no page and none could be made in time; its retry_at says when nodes try again, where
+  // renders have failed. `invalid`: the request's id was used with other inputs.
   Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
+
+  // The body that a row's s3_key names, prepared, through the memory. `corrupt`: it is gone or damaged.
+  Task<Result<std::shared_ptr<const Body>>> body(std::string s3_key);
+
+  // The next request reads the page's pointer anew. It is still the last one known.
+  void forget(const Page& page);
 
   // Lets no new regeneration begin and waits for those under way.
   Task<void> drain();
 
   EngineCounters counters() const;
+  EngineGauges gauges() const;
 
  private:
   class State;

@@ -67,7 +67,7 @@ class EngineTest : public testing::Test {
     return page;
   }
 
-  ServeRequest request(PagePolicy policy = {}) const { return {page_, policy, {}, {}}; }
+  ServeRequest request(PagePolicy policy = {}) const { return {.page = page_, .policy = policy}; }
   // "hit: page 1"
   std::string serving(Engine& engine, ServeRequest request, Renderer renderer) {
     const Result<Served> served = run(engine.serve(std::move(request), std::move(renderer)));
@@ -431,7 +431,7 @@ TEST_F(EngineTest, RequestOutwaitsTheFlightOfOneWithLessPatience) {
       return condition();
     });
   };
-  ASSERT_TRUE(pass_until([&] { return engine_->counters().leases_held == 1; }));
+  ASSERT_TRUE(pass_until([&] { return engine_->counters().leases_contended == 1; }));
   hasty_ended.get();
   EXPECT_FALSE(*hasty);
   ASSERT_TRUE(run(release(others_, std::get<Lease>(*lease))));

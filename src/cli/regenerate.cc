@@ -178,6 +178,11 @@ class Regenerate final : public Command {
     return answer_of(page, refused);
   }
 
+  // No command can say so.
+  static Answer answer(const Page& page, const NotStored&, std::int64_t) {
+    return done("not_stored", fields_of(page));
+  }
+
   PageName page_;
   PageOptions options_;
   std::optional<std::string> id_;

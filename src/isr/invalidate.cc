@@ -132,4 +132,41 @@ Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged) 
   co_return Result<void>();
 }
 
+Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow replaced) {
+  const std::string& pk = lease.page.pk;
+  bool echo = false;
+  // META can change under a valid lease by a window that is closed, and by writers that ignore leases.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto item = co_await get_repeatedly(isr, meta_key(pk));
+    if (!item) co_return std::move(item).error();
+    auto meta = read_if(*item, read_meta);
+    if (!meta) co_return std::move(meta).error();
+    const bool newer = *meta && (*meta)->newest_generation() > replaced.newest_generation();
+    const bool theirs = *meta && ((*meta)->pinned || newer);
+
+    std::vector<TransactItem> items;
+    items.emplace_back(
+        Delete{lock_key(pk), attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()});
+    if (*meta && !theirs) items.emplace_back(Delete{meta_key(pk), still(**meta)});
+    auto transacted = co_await transact_repeatedly(isr, std::move(items));
+    if (!transacted) co_return std::move(transacted).error();
+    if (std::holds_alternative<Committed>(transacted->outcome)) co_return Withdrawn{*meta && !theirs};
+    echo = echo || transacted->echo;
+
+    const auto& reasons = std::get<Cancelled>(transacted->outcome).reasons;
+    if (reasons.at(0)) {
+      auto lock = read_if(reasons[0]->stored, read_lock);
+      if (!lock) co_return std::move(lock).error();
+      if (echo && !*lock && *meta) {
+        auto now = co_await get_meta(isr, lease.page, Consistency::strong);
+        if (!now) co_return std::move(now).error();
+        if (!*now) co_return Withdrawn{true};  // By us, or by a purge: it is the same.
+      }
+      co_return LeaseLost{*std::move(lock)};
+    }
+    co_await pause(isr, attempt);
+  }
+  co_return restless(lease.page);
+}
+
 }  // namespace facetheory

@@ -11,6 +11,7 @@
 
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/isr.h"
+#include "facetheory/isr/lease.h"
 #include "facetheory/isr/page.h"
 
 namespace facetheory {
@@ -43,5 +44,14 @@ Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged);
 // A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it. Removes such a
 // META, as purging the page itself does, if it is still the one that was judged. Never touches LOCK.
 Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged);
+
+struct Withdrawn {
+  bool had_page = false;
+};
+using WithdrawOutcome = std::variant<Withdrawn, LeaseLost>;
+
+// Under the lease, which is given back by the same transaction: removes META, unless it is of a newer generation than
+// `replaced`, the one that the holder of the lease found. Kept versions stay.
+Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow replaced);
 
 }  // namespace facetheory

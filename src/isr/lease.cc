@@ -50,7 +50,8 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
     changes.set("lease_token", lease.token)
         .set("lease_expires_at", lease.expires_at)
         .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count())
-        .set("acquired_at", lease.acquired_at);
+        .set("acquired_at", lease.acquired_at)
+        .remove("backoff_token");
     if (owner.empty()) {
       changes.remove("owner");
     } else {
@@ -151,6 +152,7 @@ Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string e
                            .set("lease_expires_at", backed_off.until)
                            .set("ttl", backed_off.until + isr.settings.ttl_buffer.count())
                            .set("failures", backed_off.failures)
+                           .set("backoff_token", token)
                            .set("last_error", error_text(error)),
                        attr("lease_token") == lease.token};
   bool echo = false;

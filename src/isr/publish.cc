@@ -29,6 +29,9 @@ Error invalid(std::string message) {
 }
 
 Result<void> check(const Rendered& rendered, const PublishOptions& options, std::int64_t now) {
+  if (!rendered.store || rendered.failed) {
+    return invalid("a page that is not to be stored, or failed, cannot be published: give the lease back");
+  }
   if (rendered.revalidate < std::chrono::seconds(1)) {
     return invalid("a freshness window of " + std::to_string(rendered.revalidate.count()) +
                    " s is too short: revalidate must be one second or more");

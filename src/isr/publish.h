@@ -24,6 +24,9 @@ struct Rendered {
   std::chrono::seconds revalidate{60};   // At least one second.
   std::optional<std::string> etag = {};  // Default: a strong one, of the bytes' SHA-256.
   std::vector<std::string> tags = {};
+  // These two are for `regenerate`; what is marked so cannot be published.
+  bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
+  bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
 };
 
 // The request record that a publish completes. Without the owner's token any STARTED record is completed.

@@ -33,9 +33,13 @@ class Regeneration {
   Task<Result<Ended>> claim_request();
   Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
+  Task<Result<RegenerateOutcome>> not_stored(Lease lease);
   Task<Result<RegenerateOutcome>> attach(RegenerateOutcome otherwise, std::string why);
   Task<void> hand_back(std::string why);
 
+  void tell(RegenerateEvent event) const {
+    if (options_.observe) options_.observe(event);
+  }
   bool may_wait() const {
     return isr_.clock.monotonic() < deadline_ && !options_.interrupted.stop_requested();
   }
@@ -48,6 +52,7 @@ class Regeneration {
 
   PageView seen_;
   std::optional<RequestClaim> claim_;
+  std::optional<LeaseHeld> held_;  // Whom the lease was last found with.
 };
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
@@ -64,22 +69,35 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
       auto ended = co_await claim_request();
       if (!ended) co_return std::move(ended).error();
       const bool busy = *ended && std::holds_alternative<RequestInProgress>(**ended);
+      if (busy) tell(RegenerateEvent::request_in_progress);
       if (*ended && !(busy && may_wait())) co_return **std::move(ended);
       if (*ended) {
         co_await pause(isr_, attempt);
         continue;
       }
     }
+    std::shared_ptr<void> turn;
+    if (options_.turn) turn = co_await options_.turn();
     auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
     if (!acquired) {
       co_await hand_back(to_string(acquired.error()));
       co_return std::move(acquired).error();
     }
-    if (auto* lease = std::get_if<Lease>(&*acquired))
+    if (auto* lease = std::get_if<Lease>(&*acquired)) {
+      // One that is given back is free before its time.
+      const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease->acquired_at;
+      tell(expired ? RegenerateEvent::lease_taken_over : RegenerateEvent::lease_acquired);
       co_return co_await render_and_publish(std::move(*lease));
-    if (!may_wait()) {
-      co_return co_await attach(std::get<LeaseHeld>(*std::move(acquired)), "somebody else holds the lease");
     }
+    turn.reset();
+    held_ = std::get<LeaseHeld>(*std::move(acquired));
+    tell(RegenerateEvent::lease_held);
+    if (options_.fail_in_backoff && held_->lock.is_backoff()) {
+      Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
+      co_await hand_back(error.message);
+      co_return RenderFailed{std::move(error), held_->until};
+    }
+    if (!may_wait()) co_return co_await attach(*held_, "somebody else holds the lease");
     co_await pause(isr_, attempt);
   }
 }
@@ -91,7 +109,8 @@ Task<Result<Regeneration::Ended>> Regeneration::look() {
   seen_ = *std::move(seen);
   if (page_.cache_key.empty()) page_.cache_key = seen_.page.cache_key;
   if (seen_.freshness.state != PageState::fresh) co_return Ended();
-  if (options_.even_if_fresh && !seen_.meta->pinned) co_return Ended();
+  const bool rejected = options_.even_if_fresh || seen_.meta == options_.rejected;
+  if (rejected && !seen_.meta->pinned) co_return Ended();
   auto body = co_await isr_.bodies.read(seen_.meta->s3_key);
   if (!body && body.error().code != ErrorCode::corrupt) co_return std::move(body).error();
   if (!body || !*body) {
@@ -174,7 +193,12 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
     co_await hand_back(aborted->message);
     co_return RenderFailed{*std::move(aborted), 0};
   }
+  if (*rendered && (*rendered)->failed) {
+    rendered.emplace(Error{ErrorCode::unavailable,
+                           "the page came with status " + std::to_string((*rendered)->body.metadata.status)});
+  }
   if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
+  if (!(*rendered)->store) co_return co_await not_stored(std::move(lease));
 
   auto outcome = co_await publish(isr_, lease, **std::move(rendered), options_.publish);
   if (!outcome) {
@@ -205,6 +229,28 @@ Task<Result<RegenerateOutcome>> Regeneration::give_up(Lease lease, Error error) 
   }
   co_await hand_back(why);
   co_return failed;
+}
+
+// What is no longer for everybody must not be served to anybody as stale either.
+Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
+  const std::string why = "the page is only for whoever asked for it, and was not stored";
+  NotStored outcome;
+  if (seen_.meta) {
+    auto withdrawn = co_await withdraw(isr_, lease, *seen_.meta);
+    if (!withdrawn) {
+      [[maybe_unused]] auto released = co_await release(isr_, lease);
+      co_await hand_back(to_string(withdrawn.error()));
+      co_return std::move(withdrawn).error();
+    }
+    if (auto* gone = std::get_if<LeaseLost>(&*withdrawn)) co_return co_await attach(std::move(*gone), why);
+    outcome.withdrawn = std::get<Withdrawn>(*withdrawn).had_page;
+  } else {
+    auto released = co_await release(isr_, lease);
+    const bool lost = released && std::holds_alternative<LeaseLost>(*released);
+    if (lost) co_return co_await attach(std::get<LeaseLost>(*std::move(released)), why);
+  }
+  co_await hand_back(why);
+  co_return outcome;
 }
 
 // Somebody else had the page. Where the render that is current began after our request, it is our request's
@@ -238,7 +284,25 @@ Task<void> Regeneration::hand_back(std::string why) {
   }
 }
 
+struct OutcomeName {
+  std::string_view operator()(const AlreadyFresh&) const { return "already_fresh"; }
+  std::string_view operator()(const Regenerated&) const { return "published"; }
+  std::string_view operator()(const Replayed&) const { return "replayed"; }
+  std::string_view operator()(const LeaseHeld&) const { return "lease_held"; }
+  std::string_view operator()(const RequestInProgress&) const { return "request_in_progress"; }
+  std::string_view operator()(const RequestMismatch&) const { return "request_mismatch"; }
+  std::string_view operator()(const RequestFailed&) const { return "request_failed"; }
+  std::string_view operator()(const RenderFailed&) const { return "failed"; }
+  std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
+  std::string_view operator()(const PublishRefused&) const { return "refused"; }
+  std::string_view operator()(const NotStored&) const { return "not_stored"; }
+};
+
 }  // namespace
+
+std::string_view name(const RegenerateOutcome& outcome) {
+  return std::visit(OutcomeName(), outcome);
+}
 
 Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,
                                            RegenerateOptions options) {

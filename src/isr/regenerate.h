@@ -8,9 +8,11 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "facetheory/isr/pages.h"
@@ -25,9 +27,17 @@ struct RenderContext {
   std::optional<MetaRow> previous;  // What is being replaced.
   std::stop_token lost;  // Asked to stop when the lease is lost: nothing can be published any more.
 };
-// An error (or an exception) publishes nothing and makes everybody back off. A renderer that was cancelled
+// An error (or an exception, or what is marked `failed`) publishes nothing and makes everybody back off. A renderer that was cancelled
 // (boost::system::system_error operation_aborted) gives the lease back at once instead.
 using Renderer = std::function<Task<Result<Rendered>>(RenderContext)>;
+
+// What happens on the way, for those who count.
+enum class RegenerateEvent {
+  request_in_progress,  // Somebody else works on the request; told whenever it is found so.
+  lease_held,           // Somebody else has the lease, or everybody backs off; told whenever it is found so.
+  lease_acquired,
+  lease_taken_over,  // Acquired, from a holder who was waited for and let it expire.
+};
 
 struct RegenerateOptions {
   std::chrono::seconds lease{30};
@@ -41,6 +51,14 @@ struct RegenerateOptions {
   // Ends the waiting at once when it asks to stop.
   std::stop_token interrupted = {};
   bool even_if_fresh = false;
+  // Not fresh in the eyes of the caller: rendered anew, unless it is pinned or another has taken its place.
+  std::optional<MetaRow> rejected = {};
+  // While everybody backs off after a failure: RenderFailed at once, instead of waiting for the end of it.
+  bool fail_in_backoff = false;
+  // Awaited before each attempt to take the lease. What it yields is kept until the render has ended, or the lease was
+  // found in other hands.
+  std::function<Task<std::shared_ptr<void>>()> turn = {};
+  std::function<void(RegenerateEvent)> observe = {};
 };
 
 struct AlreadyFresh {
@@ -57,9 +75,15 @@ struct RenderFailed {
   Error error;
   std::int64_t retry_at = 0;  // Nobody tries before; 0: at once.
 };
+// The page is only for whoever asked for it (Rendered::store).
+struct NotStored {
+  bool withdrawn = false;  // A page stood there, and does not any more.
+};
 using RegenerateOutcome =
     std::variant<AlreadyFresh, Regenerated, Replayed, LeaseHeld, RequestInProgress, RequestMismatch,
-                 RequestFailed, RenderFailed, LeaseLost, PublishRefused>;
+                 RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored>;
+// "published", "already_fresh", "not_stored", "failed", "lease_held", ...
+std::string_view name(const RegenerateOutcome& outcome);
 
 Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,
                                            RegenerateOptions options);

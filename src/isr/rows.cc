@@ -167,6 +167,7 @@ Result<LockRow> read_lock(const Item& item) {
   lock.owner = row.text("owner");
   lock.failures = row.integer("failures").value_or(0);
   lock.last_error = row.text("last_error");
+  lock.backoff_token = row.text("backoff_token");
   return row.finish(std::move(lock));
 }
 
@@ -241,6 +242,7 @@ Item to_item(std::string_view pk, const LockRow& row) {
   set_if(attributes, "owner", row.owner);
   if (row.failures > 0) attributes.set("failures", row.failures);
   set_if(attributes, "last_error", row.last_error);
+  set_if(attributes, "backoff_token", row.backoff_token);
   return item;
 }
 

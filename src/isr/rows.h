@@ -54,7 +54,12 @@ struct LockRow {
   std::optional<std::string> owner = {};
   std::int64_t failures = 0;  // Renders that failed in a row.
   std::optional<std::string> last_error = {};
+  // The token under which everybody waits after a failure. Whoever takes the lease puts another into lease_token, also
+  // if it knows nothing of this one.
+  std::optional<std::string> backoff_token = {};
 
+  // Nobody has it: it only keeps everybody waiting.
+  bool is_backoff() const { return backoff_token && *backoff_token == lease_token; }
   bool held_at(std::int64_t now) const { return lease_expires_at && *lease_expires_at > now; }
 
   friend bool operator==(const LockRow&, const LockRow&) = default;

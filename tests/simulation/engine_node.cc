@@ -39,6 +39,11 @@ Answer::Kind kind_of(ServedAs as) {
       return Answer::Kind::stale_metadata_error;
     case ServedAs::uncached:
       return Answer::Kind::uncached;
+    case ServedAs::pass:
+    case ServedAs::other:
+    case ServedAs::absent:
+    case ServedAs::failed:
+      return Answer::Kind::failed;
   }
   return Answer::Kind::failed;
 }
@@ -228,9 +233,10 @@ Task<void> EngineNode::recover() {
 
 std::map<std::string, std::uint64_t> EngineNode::counters() const {
   const EngineCounters counted = engine_.counters();
-  return {{"engine: published", counted.published},     {"engine: renders failed", counted.renders_failed},
-          {"engine: lease held", counted.leases_held},  {"engine: lease lost", counted.leases_lost},
-          {"engine: bodies read", counted.bodies_read}, {"engine: table errors", counted.table_errors}};
+  return {
+      {"engine: published", counted.published},         {"engine: renders failed", counted.renders_failed},
+      {"engine: lease held", counted.leases_contended}, {"engine: lease lost", counted.leases_lost},
+      {"engine: bodies read", counted.bodies_read},     {"engine: table errors", counted.table_errors}};
 }
 
 }  // namespace facetheory::simulation

@@ -202,6 +202,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
             [](const RequestMismatch&) { return Report{.kind = Kind::mismatch}; },
             [](const RequestFailed&) { return Report{.kind = Kind::refused}; },
             [](const RenderFailed&) { return Report{.kind = Kind::failed}; },
+            [](const NotStored&) { return Report{.kind = Kind::nothing}; },
             [](const LeaseLost&) { return Report{.kind = Kind::lost}; },
             [](const PublishRefused& refused) {
               return Report{.kind = Kind::refused, .detail = std::string(name(refused.reason))};
