@@ -6,6 +6,7 @@
 
 #include "facetheory/bodies/faulty_bodies.h"
 #include "facetheory/bodies/file_bodies.h"
+#include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/memory_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
 
@@ -67,6 +68,14 @@ BodiesBackend faulty(BodiesBackend backend) {
   return backend;
 }
 
+BodiesBackend measured(BodiesBackend backend) {
+  backend.name += "_measured";
+  backend.open = [open = std::move(backend.open)]() -> std::shared_ptr<BodyStore> {
+    return std::make_shared<MeasuredBodies>(open(), [](std::string_view, bool, Duration) {});
+  };
+  return backend;
+}
+
 std::vector<BodiesBackend> backends() {
   const BodiesBackend memory{.name = "memory", .open = [] { return opened("memory:"); }};
   const BodiesBackend file{.name = "file", .open = open_files};
@@ -76,7 +85,8 @@ std::vector<BodiesBackend> backends() {
                                 .open = [] { return open_s3("/isr/\xC3\xA4 b"); },
                                 .max_key_bytes = kMaxKeyBytes - std::string("isr/\xC3\xA4 b/").size(),
                                 .check_after = expect_good_signatures};
-  return {memory, faulty(memory), file, faulty(file), s3, faulty(s3), s3_prefix, faulty(s3_prefix)};
+  return {memory,     measured(memory), faulty(memory),   file, faulty(file), s3,
+          faulty(s3), s3_prefix,        faulty(s3_prefix)};
 }
 
 std::string backend_name(const ::testing::TestParamInfo<BodiesBackend>& info) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "facetheory/table/faulty_table.h"
+#include "facetheory/table/measured_table.h"
 #include "facetheory/table/memory_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -58,6 +59,16 @@ TableBackend with_faults(TableBackend backend) {
   return {backend.name + "_with_faults", open};
 }
 
+TableBackend measured(TableBackend backend) {
+  const auto open = [inner = backend.open] {
+    OpenedTable opened = inner();
+    opened.table =
+        std::make_unique<MeasuredTable>(std::move(opened.table), [](std::string_view, bool, Duration) {});
+    return opened;
+  };
+  return {backend.name + "_measured", open};
+}
+
 }  // namespace
 
 const std::vector<TableBackend>& backends() {
@@ -65,8 +76,13 @@ const std::vector<TableBackend>& backends() {
     const TableBackend memory{"memory", open_memory};
     const TableBackend lmdb{"lmdb", open_lmdb};
     const TableBackend dynamodb{"dynamodb", open_dynamodb};
-    return std::vector<TableBackend>{
-        memory, lmdb, dynamodb, with_faults(memory), with_faults(lmdb), with_faults(dynamodb)};
+    return std::vector<TableBackend>{memory,
+                                     lmdb,
+                                     dynamodb,
+                                     measured(memory),
+                                     with_faults(memory),
+                                     with_faults(lmdb),
+                                     with_faults(dynamodb)};
   }();
   return all;
 }

@@ -1,0 +1,30 @@
+#include "facetheory/bodies/measured_bodies.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/base/measure.h"
+
+namespace facetheory {
+
+MeasuredBodies::MeasuredBodies(std::shared_ptr<BodyStore> inner, StoreObserver observer, Clock& clock)
+    : inner_(std::move(inner)), observer_(std::move(observer)), clock_(clock) {}
+
+Task<Result<void>> MeasuredBodies::do_write(std::string key, Body body) {
+  return measure(observer_, "write", clock_, inner_->write(std::move(key), std::move(body)));
+}
+
+Task<Result<std::optional<Body>>> MeasuredBodies::do_read(std::string key) {
+  return measure(observer_, "read", clock_, inner_->read(std::move(key)));
+}
+
+Task<Result<void>> MeasuredBodies::do_remove(std::string key) {
+  return measure(observer_, "remove", clock_, inner_->remove(std::move(key)));
+}
+
+Task<Result<BodyPage>> MeasuredBodies::do_list(std::optional<std::string> after, std::size_t limit) {
+  return measure(observer_, "list", clock_, inner_->list(std::move(after), limit));
+}
+
+}  // namespace facetheory

@@ -1,0 +1,33 @@
+// A body store that wraps another and tells an observer how long each operation took and whether it succeeded. Operations
+// are named "write", "read", "remove" and "list". What validation refuses reaches neither.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "facetheory/base/store_observer.h"
+#include "facetheory/bodies/body_store.h"
+
+namespace facetheory {
+
+class MeasuredBodies final : public BodyStore {
+ public:
+  // The clock must outlive the store.
+  MeasuredBodies(std::shared_ptr<BodyStore> inner, StoreObserver observer, Clock& clock = system_clock());
+
+  std::string reference(std::string_view key) const override { return inner_->reference(key); }
+
+ private:
+  Task<Result<void>> do_write(std::string key, Body body) override;
+  Task<Result<std::optional<Body>>> do_read(std::string key) override;
+  Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
+
+  // Constant after construction.
+  std::shared_ptr<BodyStore> inner_;
+  StoreObserver observer_;
+  Clock& clock_;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,39 @@
+// A table that wraps another and tells an observer how long each operation took and whether it succeeded. Operations are
+// named as the methods are. What validation refuses reaches neither.
+//
+// It costs two looks at the clock and a coroutine's frame, some 0.1 microseconds.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/store_observer.h"
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+class MeasuredTable final : public Table {
+ public:
+  // The clock must outlive the table.
+  MeasuredTable(std::shared_ptr<Table> inner, StoreObserver observer, Clock& clock = system_clock());
+
+  Task<Result<void>> create() override;
+  Task<Result<TableDescription>> describe() override;
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
+                                            std::string client_token) override;
+  Task<Result<QueryPage>> do_query(Query query) override;
+  Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  // Constant after construction.
+  std::shared_ptr<Table> inner_;
+  StoreObserver observer_;
+  Clock& clock_;
+};
+
+}  // namespace facetheory
