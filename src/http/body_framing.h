@@ -15,7 +15,7 @@ namespace facetheory {
 
 struct BodyFraming {
   enum class Kind {
-    none,         // The head was all.
+    none,         // The head was all, and announced nothing more.
     length,       // Exactly `length` bytes.
     chunked,      // See chunked.h.
     until_close,  // Answers only: whatever comes before the connection is closed in order.
@@ -29,7 +29,7 @@ struct BodyFraming {
 
 // Errors are `invalid`: Content-Length beside Transfer-Encoding, more than one Content-Length (even the same one again),
 // one that is not a plain decimal number below 2^63, Transfer-Encoding that is not exactly one "chunked", or in
-// HTTP/1.0. "Content-Length: 0" is none.
+// HTTP/1.0. "Content-Length: 0" is Kind::length: it must be passed on.
 Result<BodyFraming> request_framing(const RequestHead& head);
 
 // The status for a request whose framing is an error: 501 where a transfer coding unknown here stands before a final

@@ -47,8 +47,8 @@ class HttpExchange {
   // that was announced is `invalid`, and not sent.
   Task<Result<void>> write(std::string_view piece);
 
-  // The request's body is complete. Needed, and done by open() itself, when there is no body. Trailers need a chunked
-  // body. `invalid`: less was written than announced, or a trailer that must not be one; the exchange is spoiled then.
+  // The request's body is complete; where there is none (or one of length 0) open() has seen to it. Trailers need a
+  // chunked body. `invalid`: less was written than announced, or a trailer that must not be one; the exchange is spoiled then.
   Task<Result<void>> finish(Headers trailers = {});
 
   // The next head: interim answers (1xx) come one per call, then the final one, after which read() gives its body.

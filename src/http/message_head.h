@@ -49,7 +49,9 @@ enum class HeadState {
 
 struct HeadOutcome {
   HeadState state = HeadState::incomplete;
-  int status = 0;  // What to answer when bad: 400, 414 (target too long), 431 (fields too large), 505.
+  // What to answer when bad: 400, 414 (target too long), 431 (fields too large), 501 (method too long), 505. Of an
+  // origin's answer: 502, or 431 where it is too large.
+  int status = 0;
   std::string_view why = {};  // When bad; a text that lives forever.
 };
 

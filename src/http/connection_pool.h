@@ -1,0 +1,100 @@
+// The connections of one client: who may have one, those that are idle, and how new ones are made. For .cc files only.
+// Everything but construction, executor() and the constants happens on executor().
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "facetheory/base/result.h"
+#include "facetheory/base/run_on.h"
+#include "facetheory/http/client.h"
+#include "facetheory/http/connection.h"
+
+namespace facetheory {
+
+class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
+ public:
+  // A call's right to one connection, or its place in the queue for it. Leaving, by whatever way, passes the
+  // right on to whoever waits longest.
+  class Slot {
+   public:
+    Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline);
+    ~Slot();
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+    // An error: not before the deadline.
+    Task<Result<void>> granted();
+
+   private:
+    friend class ConnectionPool;
+
+    const std::shared_ptr<ConnectionPool> pool_;
+    const Moment deadline_;
+    bool granted_ = false;
+    boost::asio::steady_timer timer_;  // Runs out at the deadline; cancelled when the slot is granted.
+  };
+
+  ConnectionPool(const boost::asio::any_io_executor& executor, Origin origin, HttpClientOptions options);
+
+  // The connection used last, so that those no longer needed grow old; null: none is idle. It needs a granted slot, as
+  // does a new one.
+  std::shared_ptr<Connection> take_idle();
+  Task<Result<std::shared_ptr<Connection>>> connect(Moment call_deadline);
+  void keep(std::shared_ptr<Connection> connection);
+
+  // The owner is gone: what is idle is closed now, what is in use when its call ends.
+  static void retire(std::shared_ptr<ConnectionPool> pool);
+
+  // "send to http://127.0.0.1:8000: Connection reset by peer"
+  Error failure(ErrorCode code, std::string_view phase, std::string_view why) const;
+
+  const Origin& origin() const { return origin_; }
+  const std::string& url() const { return url_; }
+  const HttpClientOptions& options() const { return options_; }
+  const boost::asio::any_io_executor& executor() const { return executor_; }
+  const std::optional<Error>& broken_trust() const { return broken_trust_; }
+
+  // Awaits the task on the executor; in the caller's own coroutine where that is promised to be the same.
+  template <typename T>
+  Task<T> here(Task<T> task) const {
+    if (options_.single_threaded) return task;
+    return run_on(executor_, std::move(task));
+  }
+
+ private:
+  Task<Result<std::vector<boost::asio::ip::tcp::endpoint>>> look_up(Moment deadline, Moment call_deadline);
+  Error not_connected(std::string_view phase, const boost::system::error_code& failed,
+                      Moment call_deadline) const;
+  void enter(Slot& slot);
+  void leave(Slot& slot);
+  void watch_oldest();
+  void load_trust();
+
+  // Constant after construction.
+  const Origin origin_;
+  const std::string url_;
+  const HttpClientOptions options_;
+  std::optional<boost::asio::ssl::context> tls_;
+  std::optional<Error> broken_trust_;
+  const boost::asio::any_io_executor executor_;  // A strand, unless the client's own is as good as one.
+
+  // Only on the executor.
+  // Granted slots. No connection is idle while a new one is made, so this bounds them all.
+  std::size_t active_ = 0;
+  std::deque<Slot*> waiting_;
+  std::deque<std::shared_ptr<Connection>> idle_;  // The one used last stands last.
+  boost::asio::steady_timer idle_timer_;
+  bool retired_ = false;
+};
+
+std::string milliseconds_text(std::chrono::milliseconds duration);
+
+}  // namespace facetheory

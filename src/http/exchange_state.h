@@ -1,0 +1,96 @@
+// What stands behind HttpExchange and HttpClient::send: one request and its answer on one connection. For .cc files
+// only. Everything happens on the pool's executor. Each operation is given the state by shared_ptr, so that it outlives
+// whoever gave up waiting.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+#include "facetheory/http/body_framing.h"
+#include "facetheory/http/chunked.h"
+#include "facetheory/http/connection_pool.h"
+#include "facetheory/http/exchange.h"
+
+namespace facetheory {
+
+// What is to be sent, and how long it may take.
+struct RequestPlan {
+  std::string head;
+  std::string method;
+  BodyFraming body;
+  bool may_upgrade = false;
+  bool awaits_continue = false;
+  Moment connect_by = Moment::max();  // Until then there must be a connection.
+  Moment deadline = Moment::max();    // Until then everything must be over.
+};
+
+class ExchangeState {
+ public:
+  using Shared = std::shared_ptr<ExchangeState>;
+  using IdleLimit = std::optional<std::chrono::milliseconds>;
+
+  ExchangeState(std::shared_ptr<ConnectionPool> pool, RequestPlan plan);
+
+  // Sends the head and, in the same breath, `content`: all of a body of known length, or nothing. `content` lives until
+  // this returns. A request that the origin stopped taking is no error yet: its answer may be there.
+  static Task<Result<void>> start(Shared state, std::string_view content);
+
+  static Task<Result<void>> write(Shared state, std::string_view piece, IdleLimit idle_limit);
+  static Task<Result<void>> finish(Shared state, Headers trailers, IdleLimit idle_limit);
+  static Task<Result<HttpResponseStart>> read_head(Shared state, IdleLimit idle_limit);
+  static Task<Result<std::string_view>> read(Shared state, IdleLimit idle_limit);
+  static Task<Result<void>> shutdown_write(Shared state);
+
+  // Closes the connection unless it was given back already.
+  void abandon();
+
+  const Headers& trailers() const { return trailers_; }
+  const ConnectionPool& pool() const { return *pool_; }
+
+ private:
+  Patience patience(IdleLimit idle_limit) const;
+  Task<Result<void>> send(Connection::Pieces pieces, IdleLimit idle_limit);
+  // Reads more; what ends the connection is an error here, the caller having said whether some of the answer has come.
+  Task<Result<void>> receive(bool begun, IdleLimit idle_limit);
+  Result<HttpResponseStart> take_head(const ResponseHead& head);
+  Result<std::string_view> take_decoded();
+
+  void request_is_done();
+  void response_is_done(bool in_order);
+  void release_when_done();
+  void update_turn();
+  // Why nothing can be written; empty: it can.
+  std::optional<Error> cannot_write() const;
+  Error misuse(std::string_view what) const;
+  Error bad_answer(std::string_view why) const;
+  Error time_ran_out(std::string_view phase, IdleLimit idle_limit) const;
+
+  const std::shared_ptr<ConnectionPool> pool_;
+  const RequestPlan plan_;
+
+  // Released after the connection: a connection is kept or closed before the next call gets the slot.
+  std::unique_ptr<ConnectionPool::Slot> slot_;
+  std::shared_ptr<Connection> connection_;
+
+  std::uint64_t to_write_ = 0;  // Of a body of known length.
+  bool request_done_ = false;
+  bool writing_ = false;  // Stays when a write is cancelled, after which nobody knows what has been sent.
+  bool awaits_continue_ = false;
+  std::optional<Error> write_failed_;
+
+  enum class Answer { head, body, done, failed };  // What comes next.
+  Answer answer_ = Answer::head;
+  bool tunnel_ = false;  // Raw bytes both ways; the answer's are framed as until_close.
+  int interim_answers_ = 0;
+  bool keeps_alive_ = false;
+  BodyFraming framing_;
+  std::uint64_t to_read_ = 0;  // Of a body of known length.
+  ChunkedDecoder decoder_;
+  Headers trailers_;
+};
+
+}  // namespace facetheory
