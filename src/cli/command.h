@@ -52,5 +52,6 @@ void add_request_commands(Commands& commands);
 void add_invalidate_command(Commands& commands);
 void add_regenerate_command(Commands& commands);
 void add_gc_command(Commands& commands);
+void add_serve_command(Commands& commands);
 
 }  // namespace facetheory

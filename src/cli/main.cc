@@ -1,4 +1,4 @@
-// facetheory: the protocol from a shell.
+// facetheory: the gateway, and the protocol from a shell.
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -18,6 +18,7 @@ namespace {
 
 Commands all_commands() {
   Commands commands;
+  add_serve_command(commands);
   add_table_commands(commands);
   add_key_command(commands);
   add_lease_commands(commands);

@@ -115,6 +115,8 @@ struct RouteConfig {
   NamePatterns ignore_cookies = {};
   OtherCookies other_cookies = OtherCookies::bypass;
   std::vector<std::string> headers = {};  // Make a different page; lower case.
+  // Sent along with a render without being part of the key: the origin names in Vary what it looked at. Lower case.
+  NamePatterns forward = {};
   // Whether Cache-Control in a request (no-cache, max-age=0, ...) decides what is fresh enough for it.
   bool honour_client_freshness = false;
   TenantSource tenant = {};

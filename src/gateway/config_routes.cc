@@ -215,6 +215,15 @@ constexpr auto kRouteKeys = std::to_array<ConfigKey<RouteDraft>>({
               value.one_of<OtherCookies>({{"bypass", OtherCookies::bypass}, {"strip", OtherCookies::strip}}));
      }},
     {"headers", read_headers},
+    {"forward",
+     [](const ConfigValue& value, RouteDraft& draft) {
+       if (const auto names = value.names()) {
+         std::vector<std::string> lower;
+         for (const std::string& name : *names)
+           lower.push_back(lower_case(std::string_view(name)));
+         draft.route.forward = NamePatterns(std::move(lower));
+       }
+     }},
     {"client_freshness",
      [](const ConfigValue& value, RouteDraft& draft) {
        assign(draft.route.honour_client_freshness, value.one_of<bool>({{"ignore", false}, {"honour", true}}));

@@ -95,8 +95,9 @@ bool same_route(const RouteConfig& left, const RouteConfig& right) {
          left.gone == right.gone && left.tags == right.tags && left.query == right.query &&
          left.cookies == right.cookies && left.ignore_cookies == right.ignore_cookies &&
          left.other_cookies == right.other_cookies && left.headers == right.headers &&
-         left.honour_client_freshness == right.honour_client_freshness && left.tenant == right.tenant &&
-         left.bypass == right.bypass && left.key == right.key && left.preset == right.preset;
+         left.forward == right.forward && left.honour_client_freshness == right.honour_client_freshness &&
+         left.tenant == right.tenant && left.bypass == right.bypass && left.key == right.key &&
+         left.preset == right.preset;
 }
 
 bool same_config(const Config& left, const Config& right) {

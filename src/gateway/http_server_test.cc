@@ -4,75 +4,30 @@
 #include <thread>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "facetheory/base/clock.h"
 
+#include "tests/support/raw_client.h"
 #include "tests/support/run.h"
 
 namespace facetheory {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// A connection that sends what a test wants, byte for byte.
-class RawClient {
- public:
-  explicit RawClient(std::uint16_t port) : socket_(loop_) {
-    socket_.connect({asio::ip::address_v4::loopback(), port});
-    const timeval limit{5, 0};
-    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  }
-  void send(std::string_view bytes) {
-    boost::system::error_code ignored;
-    asio::write(socket_, asio::buffer(bytes), ignored);
-  }
-  // All until the server closes the connection.
-  std::string rest() {
-    std::string all;
-    for (std::array<char, 4096> some{};;) {
-      boost::system::error_code error;
-      const std::size_t count = socket_.read_some(asio::buffer(some), error);
-      all.append(some.data(), count);
-      if (error == asio::error::eof || error == asio::error::connection_reset) return all;
-      if (error) return all + "(" + error.message() + ")";
-    }
-  }
-  // All until the text has come.
-  std::string until(std::string_view text) {
-    std::string all;
-    for (std::array<char, 4096> some{}; all.find(text) == std::string::npos;) {
-      boost::system::error_code error;
-      const std::size_t count = socket_.read_some(asio::buffer(some), error);
-      if (error) return all + "(" + error.message() + ")";
-      all.append(some.data(), count);
-    }
-    return all;
-  }
-
- private:
-  asio::io_context loop_;
-  tcp::socket socket_;
-};
+using test::RawClient;
 
 class HttpServerTest : public testing::Test {
  protected:
   void serve(ServerLimits limits = {}, std::size_t loops = 1) {
-    std::vector<asio::any_io_executor> executors(loops, test::executor());
+    const ExchangeHandler handler = whole_requests([this](ServerRequest request) { return answer(request); });
     server_ = std::make_unique<HttpServer>(
-        executors, [this](ServerRequest request) { return answer(request); }, limits);
+        std::vector<EventLoop>(loops, EventLoop{test::executor(), handler}), limits);
     port_ = *server_->listen("127.0.0.1", 0);
   }
   Task<ServerResponse> answer(ServerRequest request) {
@@ -180,8 +135,8 @@ TEST_F(HttpServerTest, CutsOffClientsThatAreSlowToSend) {
   limits.idle_timeout = 50ms;
   serve(limits);
   EXPECT_EQ(ask(""), "");
-  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHo"), "");
-  EXPECT_EQ(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"), "");
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\nHo"), StartsWith("HTTP/1.1 408"));
+  EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"), StartsWith("HTTP/1.1 408"));
   EXPECT_EQ(requests_, 0);
 }
 
@@ -229,7 +184,8 @@ TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesIdleConnections) {
 
 TEST_F(HttpServerTest, NamesAPortThatIsTaken) {
   serve();
-  HttpServer second({test::executor()}, [this](ServerRequest request) { return answer(request); });
+  HttpServer second(
+      {{test::executor(), whole_requests([this](ServerRequest request) { return answer(request); })}});
   const auto refused = second.listen("127.0.0.1", port_);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("port " + std::to_string(port_)));

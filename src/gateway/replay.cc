@@ -26,9 +26,8 @@ constexpr std::array<std::string_view, 14> kNeverNamedAway = {
     "expires",        "host",          "location",          "set-cookie",
     "vary",           "date"};
 
-constexpr std::array<std::string_view, 8> kNeverStored = {
-    "content-length", "content-range",       "age",         "etag",
-    "set-cookie",     "authentication-info", "set-cookie2", "x-facetheory-isr"};
+constexpr std::array<std::string_view, 7> kNeverStored = {
+    "content-length", "content-range", "age", "etag", "set-cookie", "authentication-info", "set-cookie2"};
 
 constexpr std::array<std::string_view, 4> kForCaches = {"cache-tag", "surrogate-key", "surrogate-control",
                                                         "age"};
@@ -68,6 +67,7 @@ ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::st
   ReplayedHeaders replayed;
   for (const Headers::Field& field : end_to_end(response)) {
     std::string name = lower_case(std::string_view(field.name));
+    if (name.starts_with("x-facetheory-")) continue;  // Ours to say.
     if (!well_formed_field(field) || names_contain(kNeverStored, name) || names_contain(withheld, name))
       continue;
     if (name == "content-type") {

@@ -89,28 +89,6 @@ std::optional<std::chrono::seconds> route_lifetime(int status, const StorePolicy
   return policy.revalidate;
 }
 
-StaleRules stale_rules(const EffectiveControl& effective, const StorePolicy& policy) {
-  const CacheControl& control = effective.control;
-  StaleRules rules;
-  if (control.must_revalidate || control.proxy_revalidate || control.no_cache) {
-    rules.forbidden = true;
-    return rules;
-  }
-  rules.while_revalidate = control.stale_while_revalidate;
-  rules.if_error = control.stale_if_error;
-  if (control.bare_stale_while_revalidate && policy.bare_stale_while_revalidate) {
-    rules.while_revalidate = policy.bare_stale_while_revalidate->count();
-  }
-  if (control.s_maxage && policy.s_maxage_forbids_stale) {
-    rules.forbidden = !rules.while_revalidate && !rules.if_error;
-    if (!rules.forbidden) {
-      rules.while_revalidate = rules.while_revalidate.value_or(0);
-      rules.if_error = rules.if_error.value_or(0);
-    }
-  }
-  return rules;
-}
-
 // `invalid` when a tag cannot be kept: an invalidation of it would miss the page.
 Result<std::vector<std::string>> tags_of(const Headers& response, std::string_view origin) {
   std::vector<std::string> tags;
@@ -187,6 +165,28 @@ EffectiveControl effective_control(const Headers& response, const std::vector<st
     if (auto control = parse_targeted_cache_control(response, name)) return {*std::move(control), true};
   }
   return {parse_cache_control(response), false};
+}
+
+StaleRules stale_rules(const EffectiveControl& effective, const StorePolicy& policy) {
+  const CacheControl& control = effective.control;
+  StaleRules rules;
+  if (control.must_revalidate || control.proxy_revalidate || control.no_cache) {
+    rules.forbidden = true;
+    return rules;
+  }
+  rules.while_revalidate = control.stale_while_revalidate;
+  rules.if_error = control.stale_if_error;
+  if (control.bare_stale_while_revalidate && policy.bare_stale_while_revalidate) {
+    rules.while_revalidate = policy.bare_stale_while_revalidate->count();
+  }
+  if (control.s_maxage && policy.s_maxage_forbids_stale) {
+    rules.forbidden = !rules.while_revalidate && !rules.if_error;
+    if (!rules.forbidden) {
+      rules.while_revalidate = rules.while_revalidate.value_or(0);
+      rules.if_error = rules.if_error.value_or(0);
+    }
+  }
+  return rules;
 }
 
 std::int64_t corrected_initial_age(const Headers& response, const ExchangeTimes& times) {

@@ -31,8 +31,8 @@ struct StorePolicy {
   std::optional<std::chrono::seconds> gone = std::chrono::seconds(60);
   // Targeted fields, the most specific first (RFC 9213, 2.2).
   std::vector<std::string> targeted = {"CDN-Cache-Control"};
-  // What stale-while-revalidate without a number stands for; empty: nothing.
-  std::optional<std::chrono::seconds> bare_stale_while_revalidate = {};
+  // What stale-while-revalidate without a number stands for, as Next.js writes it; empty: nothing.
+  std::optional<std::chrono::seconds> bare_stale_while_revalidate = std::chrono::hours(365 * 24);
   // s-maxage forbids stale answers (RFC 9111, 5.2.2.10) other than those it is accompanied by.
   bool s_maxage_forbids_stale = true;
   std::string origin = {};  // "https://example.com": whose cache groups these are.
@@ -87,6 +87,8 @@ struct EffectiveControl {
   bool targeted = false;
 };
 EffectiveControl effective_control(const Headers& response, const std::vector<std::string>& targeted);
+
+StaleRules stale_rules(const EffectiveControl& effective, const StorePolicy& policy);
 
 // RFC 9111, 4.2.3: the age of a response on its arrival.
 std::int64_t corrected_initial_age(const Headers& response, const ExchangeTimes& times);

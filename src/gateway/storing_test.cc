@@ -327,10 +327,12 @@ TEST(StaleRules, SMaxageForbidsAllButWhatStandsBesideIt) {
   EXPECT_EQ(decide({{"Cache-Control", "s-maxage=60"}}, 200, lenient).stale, StaleRules{});
 }
 
-TEST(StaleRules, ABareStaleWhileRevalidateMeansWhatTheRouteSays) {
+TEST(StaleRules, ABareStaleWhileRevalidateIsForAsLongAsThePolicySays) {
   const Headers framework{{"Cache-Control", "s-maxage=60, stale-while-revalidate"}};
-  EXPECT_TRUE(decide(framework).stale.forbidden);
+  EXPECT_EQ(decide(framework).stale.while_revalidate, 365 * 24 * 3600);
   StorePolicy policy;
+  policy.bare_stale_while_revalidate.reset();
+  EXPECT_TRUE(decide(framework, 200, policy).stale.forbidden);
   policy.bare_stale_while_revalidate = std::chrono::seconds(3600);
   EXPECT_EQ(decide(framework, 200, policy).stale, (StaleRules{false, 3600, 0}));
 }

@@ -66,10 +66,6 @@ Error unsettled(Error error) {
   return error;
 }
 
-std::string etag_of(const Body& body) {
-  return '"' + sha256_hex(body.bytes).substr(0, 32) + '"';
-}
-
 bool same(const Body& ours, const Body& stored) {
   return ours.bytes == stored.bytes && ours.metadata.status == stored.metadata.status &&
          ours.metadata.content_type == stored.metadata.content_type &&
@@ -177,7 +173,7 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
   // Another machine's clock may be ahead of the one the lease was acquired by.
   meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, replaced_));
   meta_.revalidate_seconds = rendered_.revalidate.count();
-  meta_.etag = rendered_.etag ? rendered_.etag : etag_of(rendered_.body);
+  meta_.etag = rendered_.etag ? rendered_.etag : own_etag(sha256_hex(rendered_.body.bytes));
   meta_.version = newest + 1;
   meta_.tags = rendered_.tags;
   std::sort(meta_.tags.begin(), meta_.tags.end());
@@ -393,6 +389,10 @@ Task<void> Publication::drop_body() {
 }
 
 }  // namespace
+
+std::string own_etag(std::string_view sha256) {
+  return '"' + std::string(sha256.substr(0, 32)) + '"';
+}
 
 std::string_view name(PublishRefused::Reason reason) {
   switch (reason) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Rendered {
   bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
   bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
 };
+
+// The strong entity tag of a page whose renderer gave none; of the hex digest of its bytes.
+std::string own_etag(std::string_view sha256);
 
 // The request record that a publish completes. Without the owner's token any STARTED record is completed.
 struct RequestToComplete {

@@ -1,0 +1,170 @@
+// facetheory serve
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <unistd.h>
+
+#include "facetheory/base/log.h"
+#include "facetheory/cli/answers.h"
+#include "facetheory/cli/command.h"
+#include "facetheory/gateway/config.h"
+#include "facetheory/gateway/demo_origin.h"
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/service.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::string_view kDefaultFile = "facetheory.toml";
+
+std::string url_of(const ListenAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return "http://" + (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+// The demo site, on a thread of its own.
+class DemoSite {
+ public:
+  DemoSite()
+      : guard_(context_.get_executor()),
+        server_({{context_.get_executor(), whole_requests(demo_origin())}}),
+        thread_([this] { context_.run(); }) {}
+  ~DemoSite() {
+    guard_.reset();
+    context_.stop();
+    thread_.join();
+  }
+
+  Result<std::uint16_t> listen() { return server_.listen("127.0.0.1", 0); }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  HttpServer server_;
+  std::thread thread_;
+};
+
+class Serve final : public Command {
+ public:
+  std::string name() const override { return "serve"; }
+
+  CommandHelp help() const override {
+    return {
+        .summary = "Runs the gateway: pages from the store, rendered by an origin when their time has come.",
+        .about =
+            "Listens, answers from pages, has a page rendered again by the origin when its window has ended, "
+            "and "
+            "passes on what is no page. The configuration is facetheory.toml in the working directory, if it "
+            "is "
+            "there; naming the origin is enough. SIGHUP reads it again without dropping a connection, "
+            "SIGTERM "
+            "and Ctrl-C let what is under way end. The access log goes to stdout, messages go to stderr.",
+        .examples = {"facetheory serve --origin http://127.0.0.1:3000",
+                     "facetheory serve --config /etc/facetheory.toml --check-config",
+                     "facetheory serve --demo --listen 127.0.0.1:8081"},
+        .outcomes = {{"stopped", 0, "By a signal, with all requests answered."},
+                     {"ok", 0, "With --check-config: the configuration is good."}}};
+  }
+
+  void declare(Arguments& arguments) override {
+    arguments.text("--config", "FILE", file_, "The configuration. Default: facetheory.toml, if it is there.");
+    arguments.flag("--check-config", check_,
+                   "Reads the configuration, says what is wrong with it, and ends.");
+    arguments.text("--origin", "URL", flags_.origin, "Where pages come from: http://127.0.0.1:3000");
+    arguments.text("--listen", "ADDRESS", flags_.listen, "Where clients connect. Default: 127.0.0.1:8080.");
+    arguments.text("--admin", "ADDRESS", flags_.admin,
+                   "Where metrics and health are served, or `off`. Default: 127.0.0.1:9080.");
+    arguments.text("--data", "FOLDER", flags_.data,
+                   "Where table and bodies are kept unless they are named. Default: facetheory-data.");
+    arguments.flag("--demo", demo_, "Serves a built-in site whose pages take 300 ms to render.");
+  }
+
+  Answer run(Session& session) override {
+    flags_.table = session.options().table;
+    flags_.bodies = session.options().bodies;
+    std::unique_ptr<DemoSite> site;
+    if (demo_ && flags_.origin) return usage("--demo is an origin of its own; leave --origin away");
+    if (demo_) {
+      site = std::make_unique<DemoSite>();
+      auto port = site->listen();
+      if (!port) return failed(port.error());
+      flags_.origin = "http://127.0.0.1:" + std::to_string(*port);
+    }
+    auto config = load();
+    if (!config) return usage(config.error().message);
+    if (check_) {
+      return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
+                         Field{"routes", static_cast<std::int64_t>(config->routes.size())},
+                         Field{"table", config->table}, Field{"bodies", config->bodies}});
+    }
+    return serve(*std::move(config));
+  }
+
+ private:
+  Result<Config> load() const {
+    const Environment environment = Environment::of_process();
+    if (file_) return load_config(*file_, environment, flags_);
+    if (std::filesystem::exists(kDefaultFile))
+      return load_config(std::string(kDefaultFile), environment, flags_);
+    return read_config("", std::string(kDefaultFile), environment, flags_);
+  }
+
+  Answer serve(Config config) {
+    // Taken by sigwait below; the threads inherit the mask.
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+      sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+    ServiceOptions options;
+    options.owner = default_owner();
+    options.access_log = STDOUT_FILENO;
+    auto service = Service::start(config, options);
+    if (!service)
+      return service.error().code == ErrorCode::invalid ? usage(service.error().message)
+                                                        : failed(service.error());
+    for (const ListenAddress& address : (*service)->listening())
+      complain("listening on " + url_of(address));
+    if ((*service)->admin()) complain("metrics and health on " + url_of(*(*service)->admin()));
+    complain("table " + config.table + ", bodies " + config.bodies);
+
+    for (;;) {
+      int signal = 0;
+      if (sigwait(&signals, &signal) != 0) continue;
+      if (signal != SIGHUP) break;
+      auto fresh = load();
+      if (!fresh) {
+        complain("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
+        continue;
+      }
+      for (const std::string& key : (*service)->reload(*std::move(fresh)))
+        complain("reloaded, but a change of `" + key + "` takes a restart");
+      complain("reloaded");
+    }
+    complain("stopping; a second signal stops at once");
+    // From now on the default holds: the next one ends the process.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    (*service)->stop();
+    Answer answer = done("stopped");
+    answer.text = "";
+    return answer;
+  }
+
+  std::optional<std::string> file_;
+  ConfigFlags flags_;
+  bool check_ = false;
+  bool demo_ = false;
+};
+
+}  // namespace
+
+void add_serve_command(Commands& commands) {
+  commands.push_back(std::make_unique<Serve>());
+}
+
+}  // namespace facetheory

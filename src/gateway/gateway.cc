@@ -1,0 +1,473 @@
+#include "facetheory/gateway/gateway.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/base/log.h"
+#include "facetheory/base/run_on.h"
+#include "facetheory/base/sha256.h"
+#include "facetheory/gateway/invalidation.h"
+#include "facetheory/gateway/origin_render.h"
+#include "facetheory/gateway/page_answer.h"
+#include "facetheory/gateway/page_key.h"
+#include "facetheory/gateway/pass_through.h"
+#include "facetheory/gateway/peers.h"
+#include "facetheory/gateway/replay.h"
+#include "facetheory/gateway/request_target.h"
+#include "facetheory/gateway/vary.h"
+#include "facetheory/http/field_values.h"
+#include "facetheory/isr/invalidate.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::string_view kVia = "1.1 facetheory";
+constexpr int kMostVariantSteps =
+    4;  // Pages whose Vary leads on to the next, before the request is passed on.
+
+// What a client may say about itself only through a peer that is trusted.
+constexpr std::array<std::string_view, 8> kSaidByProxies = {
+    "forwarded",        "x-forwarded-for",    "x-forwarded-host",   "x-forwarded-proto",
+    "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server", "x-real-ip"};
+
+// Of one request and not of a page: never sent along with a render.
+constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
+                                                            "cookie",
+                                                            "accept-encoding",
+                                                            "if-match",
+                                                            "if-none-match",
+                                                            "if-modified-since",
+                                                            "if-range",
+                                                            "if-unmodified-since",
+                                                            "range",
+                                                            "cache-control",
+                                                            "content-length",
+                                                            "expect"};
+
+template <typename Names>
+bool is_among(const Names& names, std::string_view name) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
+}
+
+// In one place: which status tells of which error.
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid:
+      return 400;
+    case ErrorCode::unauthorized:
+      return 403;
+    case ErrorCode::unavailable:
+    case ErrorCode::exhausted:
+      return 503;
+    case ErrorCode::ambiguous:
+      return 502;
+    default:
+      return 500;
+  }
+}
+
+// Carried by pages that share a URL but not a key, so that all of them can be invalidated.
+std::string url_tag(const RequestTarget& target, std::string_view origin_form) {
+  return "url:" + sha256_hex(target.origin() + std::string(origin_form)).substr(0, 32);
+}
+
+bool key_has_more_than_the_url(const RouteConfig& route) {
+  return !route.headers.empty() || !route.cookies.empty() || route.preset != Preset::none ||
+         route.key == KeyStyle::facetheory;
+}
+
+}  // namespace
+
+// One request on its way through.
+class Gateway::Request {
+ public:
+  Request(GatewayParts& parts, std::shared_ptr<const Site> site, std::shared_ptr<const OriginClients> passing,
+          ServerExchange& exchange)
+      : parts_(parts),
+        site_(std::move(site)),
+        passing_(std::move(passing)),
+        exchange_(exchange),
+        request_(exchange.request()),
+        headers_(end_to_end(request_.headers)) {}
+
+  Task<void> answer();
+
+  RequestRecord record(Duration took) const {
+    return {exchange_,
+            state_,
+            target_.host,
+            tenant_,
+            route_ != nullptr ? route_->pattern.text() : std::string_view(),
+            reason_,
+            took};
+  }
+
+ private:
+  Task<void> serve_page(PageKey key);
+  Task<void> send_page(Served served, std::optional<Forwarded> forwarded);
+  Task<void> send_unstored(Served served, Forwarded forwarded);
+  Task<void> pass(std::string_view state, std::string reason, Forwarded forwarded);
+  Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
+  Task<void> invalidate_after(int status, const Headers& headers);
+  Task<void> invalidate_url(PageKey key, bool tagged);
+  Headers naming_tenants() const;
+
+  PageRequest page_request(std::string_view method) const {
+    return {headers_, method, target_.scheme, target_.host, target_.path, target_.query, trusted_};
+  }
+  Headers offered(const PageKey& key) const;
+  HttpRequest render_request(const PageKey& key, const std::vector<std::string>& varying,
+                             const Headers& offered_fields) const;
+  StorePolicy store_policy() const;
+
+  GatewayParts& parts_;
+  const std::shared_ptr<const Site> site_;
+  const std::shared_ptr<const OriginClients> passing_;
+  ServerExchange& exchange_;
+  const ServerRequest& request_;
+  const Headers headers_;  // Without what concerns the connection only.
+
+  bool trusted_ = false;
+  RequestTarget target_;
+  const RouteConfig* route_ = nullptr;
+  PathVariables variables_;
+  RequestRules rules_;
+  std::string tenant_;
+  std::string state_ = "refused";
+  std::string reason_;
+};
+
+Task<void> Gateway::Request::answer() {
+  const Config& config = site_->config;
+  const auto peer = parse_ip(request_.peer);
+  trusted_ = peer && contains(config.trusted_peers, *peer);
+  if (request_.method == "CONNECT") co_return co_await refuse(501, "this is no proxy for CONNECT");
+  if (request_.method == "TRACE") co_return co_await refuse(405, "TRACE is not answered here");
+  auto target = read_target(request_.target, request_.headers, trusted_);
+  if (!target) co_return co_await refuse(400, target.error().message);
+  target_ = *std::move(target);
+
+  const auto match = site_->routes.match(target_.host, request_.method, target_.path);
+  if (!match) co_return co_await refuse(404, "no route of this gateway has this path");
+  route_ = &config.routes[match->route];
+  variables_ = match->variables;
+  rules_ = read_rules(request_.method, headers_, {route_->honour_client_freshness});
+  auto key = page_key(config, *route_, variables_, page_request(request_.method));
+  if (!key) co_return co_await refuse(status_of(key.error().code), key.error().message);
+  if (auto* bypass = std::get_if<Bypass>(&*key)) {
+    const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
+    co_return co_await pass("bypass", std::move(bypass->reason), why);
+  }
+  if (rules_.for_origin)
+    co_return co_await pass("bypass", "only the origin can tell whether its condition holds",
+                            Forwarded::bypass);
+  co_await serve_page(std::get<PageKey>(*std::move(key)));
+}
+
+// --- pages ------------------------------------------------------------------------------------------------------
+
+// The request as far as a page may depend on it: what a variant can be told apart by.
+Headers Gateway::Request::offered(const PageKey& key) const {
+  const PageRequest asked = page_request("GET");
+  Headers fields;
+  for (const Headers::Field& field : headers_) {
+    const std::string name = lower_case(std::string_view(field.name));
+    const bool withheld = is_among(kOfOneRequest, name) || is_among(kSaidByProxies, name) ||
+                          name.starts_with("x-facetheory-") || strips_field(*route_, name, asked);
+    if (!withheld) fields.add(name, field.value);
+  }
+  for (const auto& [name, value] : key.headers)
+    fields.set(name, value);
+  fields.set("accept-encoding", "identity");
+  return fields;
+}
+
+HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vector<std::string>& varying,
+                                             const Headers& offered_fields) const {
+  HttpRequest request;
+  request.target = key.target;
+  request.host = host_for(site_->config.origins.at(route_->origin), target_.host);
+  std::vector<std::string> keyed;
+  for (const auto& [name, value] : key.headers) {
+    request.headers.add(name, value);
+    keyed.push_back(name);
+  }
+  for (const Headers::Field& field : offered_fields) {
+    const bool wanted = is_among(varying, field.name) || route_->forward.matches(field.name);
+    if (wanted && !is_among(keyed, field.name)) request.headers.add(field.name, field.value);
+  }
+  request.headers.set("accept-encoding", "identity");
+  request.headers.add("X-Forwarded-Proto", target_.scheme);
+  request.headers.add("X-Forwarded-Host", target_.host);
+  request.headers.add("Via", std::string(kVia));
+  return request;
+}
+
+StorePolicy Gateway::Request::store_policy() const {
+  StorePolicy policy;
+  policy.revalidate = route_->revalidate;
+  policy.not_found = route_->not_found;
+  policy.gone = route_->gone;
+  policy.origin = target_.origin();
+  return policy;
+}
+
+Task<void> Gateway::Request::serve_page(PageKey key) {
+  tenant_ = key.page.tenant;
+  const Headers may_vary = offered(key);
+  std::vector<std::string> varying;
+  std::optional<Forwarded> forwarded;
+  Page page = key.page;
+  for (int step = 0; step < kMostVariantSteps; ++step) {
+    OriginRender render{site_->renderers.at(route_->origin), render_request(key, varying, may_vary),
+                        store_policy(), key.tags, url_tag(target_, key.target)};
+    if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
+    ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
+      return engine.body(std::move(s3_key));
+    };
+    Renderer renderer = render_from_origin(std::move(render), std::move(read_body), parts_.isr.clock);
+
+    ServeRequest serve;
+    serve.page = page;
+    serve.policy = route_->policy;
+    serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
+    serve.only_if_cached = rules_.only_if_cached || rules_.no_store;
+    const auto id = trusted_ ? headers_.get(site_->config.request_id_header) : std::nullopt;
+    if (id && !id->empty()) {
+      serve.request_id = std::string(*id);
+      serve.inputs = {{"page", page.pk}};
+    }
+    std::optional<Forwarded> seen;  // Of the page that stood there before.
+    serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
+      const PreparedPage& stored = prepared(body);
+      Review review = review_page(stored, meta, state, rules_, parts_.isr.now());
+      review.suits = stored.variant == variant_key(stored.vary, may_vary);
+      seen = state == PageState::fresh && review_page(stored, meta, state, {}, parts_.isr.now()).fresh
+                 ? Forwarded::request
+                 : Forwarded::stale;
+      return review;
+    };
+    auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
+    if (!served) {
+      state_ = "error";
+      const std::int64_t retry_at = served.error().retry_at;
+      co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
+    }
+    if (seen) forwarded = seen;
+    switch (served->as) {
+      case ServedAs::other: {
+        // Its Vary says what else of the request makes a different page.
+        const PreparedPage& other = prepared(*served->body);
+        varying.insert(varying.end(), other.vary.begin(), other.vary.end());
+        auto next = page_of(page.cache_key + " v:" + variant_key(other.vary, may_vary), page.tenant);
+        if (!next || route_->key == KeyStyle::facetheory)
+          co_return co_await pass("pass", "there is no key for its variant", Forwarded::vary_miss);
+        page = *std::move(next);
+        forwarded = Forwarded::vary_miss;
+        continue;
+      }
+      case ServedAs::pass:
+        co_return co_await pass("pass", std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
+      case ServedAs::absent:
+        if (!rules_.only_if_cached)
+          co_return co_await pass("pass", "the request says no-store", Forwarded::request);
+        state_ = name(served->as);
+        co_return co_await refuse(
+            504, "nothing is stored that could answer this, and the request says only-if-cached");
+      case ServedAs::failed:
+      case ServedAs::uncached:
+        if (served->body->metadata.status == 0)
+          co_return co_await pass("pass", "it is larger than pages may be",
+                                  forwarded.value_or(Forwarded::uri_miss));
+        co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
+      default:
+        co_return co_await send_page(*std::move(served), forwarded);
+    }
+  }
+  co_await pass("pass", "Vary leads from variant to variant", Forwarded::vary_miss);
+}
+
+Task<void> Gateway::Request::send_page(Served served, std::optional<Forwarded> forwarded) {
+  state_ = name(served.as);
+  reason_ = served.reason;
+  const PreparedPage& page = prepared(*served.body);
+  Coding coding = coding_for(page, request_.method, headers_);
+  auto bytes = page.coded(coding);
+  if (!bytes) {
+    const auto make = [](std::shared_ptr<const Body> body, Coding in) -> Task<Result<std::string>> {
+      co_return compress(in, body->bytes);
+    };
+    Task<Result<std::string>> making = make(served.body, coding);
+    auto made = co_await run_on(parts_.background, std::move(making));
+    if (made) {
+      bytes = page.keep(coding, *std::move(made));
+    } else {
+      coding = Coding::identity;
+      bytes = page.coded(coding);
+    }
+  }
+  const AnswerContext context{request_.method, headers_, parts_.isr.now(), forwarded};
+  ServerResponse response = answer_with_page(served, std::move(bytes), coding, context);
+  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+}
+
+// As it came from the origin.
+Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
+  state_ = name(served.as);
+  reason_ = served.reason;
+  const BodyMetadata& metadata = served.body->metadata;
+  ServerResponse response;
+  response.status = metadata.status;
+  if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
+  for (const auto& [name, value] : metadata.headers)
+    response.headers.add(name, value);
+  const std::int64_t wait = served.retry_at - parts_.isr.now();
+  if (wait > 0 && !response.headers.get("retry-after"))
+    response.headers.add("Retry-After", std::to_string(wait));
+  response.headers.add("Via", std::string(kVia));
+  CacheStatus status;
+  status.forwarded = forwarded;
+  status.forwarded_status = metadata.status;
+  add_cache_status(response.headers, status, name(served.as));
+  response.body = served.body->bytes;
+  response.keep_alive = served.body;
+  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+}
+
+Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
+  reason_ = why;
+  ServerResponse response = plain_response(status, std::move(why));
+  const std::int64_t wait = retry_at - parts_.isr.now();
+  if (wait > 0) response.headers.add("Retry-After", std::to_string(wait));
+  response.headers.add("Cache-Control", "no-store");
+  response.headers.add("X-FaceTheory-ISR", state_);
+  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+}
+
+// --- what is no page --------------------------------------------------------------------------------------------
+
+Task<void> Gateway::Request::pass(std::string_view state, std::string reason, Forwarded forwarded) {
+  state_ = state;
+  reason_ = std::move(reason);
+  PassThrough pass;
+  pass.request.method = request_.method;
+  pass.request.target = target_.origin_form();
+  pass.request.host = host_for(site_->config.origins.at(route_->origin), target_.host);
+  const PageRequest asked = page_request(request_.method);
+  std::string forwarded_for = request_.peer;
+  for (const Headers::Field& field : headers_) {
+    const std::string name = lower_case(std::string_view(field.name));
+    if (name == "host" || name == "content-length" || name.starts_with("x-facetheory-")) continue;
+    if (name == "x-forwarded-for" && trusted_) forwarded_for = field.value + ", " + request_.peer;
+    if (is_among(kSaidByProxies, name) || strips_field(*route_, name, asked)) continue;
+    pass.request.headers.add(field.name, field.value);
+  }
+  pass.request.headers.add("X-Forwarded-For", forwarded_for);
+  pass.request.headers.add("X-Forwarded-Proto", target_.scheme);
+  pass.request.headers.add("X-Forwarded-Host", target_.host);
+  pass.request.headers.add("Via", std::string(kVia));
+
+  CacheStatus status;
+  status.forwarded = forwarded;
+  pass.added.add("Via", std::string(kVia));
+  add_cache_status(pass.added, status, state_);
+  if (rules_.kind == RequestKind::invalidate) {
+    pass.before_answer = [this](int answered, const Headers& headers) {
+      return invalidate_after(answered, headers);
+    };
+  }
+  auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
+  if (passed || exchange_.answered()) co_return;
+  log(LogLevel::warning, "the origin gave no answer: " + to_string(passed.error()));
+  co_await refuse(502, "the origin gave no answer");
+}
+
+// Without what else makes a different page of an URL.
+Headers Gateway::Request::naming_tenants() const {
+  Headers kept;
+  for (const std::string& name : site_->config.boundary_headers) {
+    if (const auto value = headers_.get(name)) kept.add(name, std::string(*value));
+  }
+  return kept;
+}
+
+// All pages of an URL: the one under its plain key, and those that share a tag with it.
+Task<void> Gateway::Request::invalidate_url(PageKey key, bool tagged) {
+  const auto complain = [&](const Error& error) {
+    log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(error));
+  };
+  std::string tag = url_tag(target_, key.target);
+  auto meta = co_await get_meta(parts_.isr, key.page, Consistency::strong);
+  if (meta && *meta) tagged = tagged || is_among((*meta)->tags, tag);
+  auto done = co_await invalidate(parts_.isr, key.page);
+  if (!done) complain(done.error());
+  parts_.engine.forget(key.page);
+  if (!tagged) co_return;
+  auto marked = co_await mark_tag(parts_.isr, key.page.tenant, std::move(tag), MarkKind::invalidate);
+  if (!marked) complain(marked.error());
+}
+
+// Before the client learns that its change was made, nobody is served what was true before it.
+Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers) {
+  const Invalidation found =
+      invalidated_by(request_.method, target_.origin(), target_.origin_form(), status, headers);
+  if (found.empty()) co_return;
+  for (const std::string& text : found.targets) {
+    const std::size_t question = std::min(text.find('?'), text.size());
+    auto path = normalise_path(std::string_view(text).substr(0, question));
+    if (!path) continue;
+    const auto match = site_->routes.match(target_.host, "GET", *path);
+    if (!match) continue;
+    const RouteConfig& route = site_->config.routes[match->route];
+    PageRequest plain = page_request("GET");
+    const Headers tenants = naming_tenants();
+    const PageRequest bare{tenants,      "GET",
+                           plain.scheme, plain.host,
+                           *path,        std::string_view(text).substr(std::min(question + 1, text.size())),
+                           plain.trusted};
+    auto key = page_key(site_->config, route, match->variables, bare);
+    if (key && std::holds_alternative<PageKey>(*key))
+      co_await invalidate_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
+  }
+  for (const std::string& group : found.groups) {
+    auto tenant = tenant_of(site_->config, *route_, page_request(request_.method));
+    if (!tenant) continue;
+    std::string tag = group_tag(target_.origin(), group);
+    auto marked = co_await mark_tag(parts_.isr, *tenant, std::move(tag), MarkKind::invalidate);
+    if (!marked)
+      log(LogLevel::warning, "the cache group could not be invalidated: " + to_string(marked.error()));
+  }
+}
+
+// --- the gateway ------------------------------------------------------------------------------------------------
+
+Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site) : parts_(std::move(parts)) {
+  use(std::move(site));
+}
+Gateway::~Gateway() = default;
+
+void Gateway::use(std::shared_ptr<const Site> site) {
+  site_ = std::move(site);
+  passing_ = std::make_shared<const OriginClients>(passing_clients(site_->config, parts_.loop));
+}
+
+Task<void> Gateway::handle(ServerExchange& exchange) {
+  const Duration began = parts_.isr.clock.monotonic();
+  Request request(parts_, site_, passing_, exchange);
+  std::exception_ptr interrupted;
+  try {
+    co_await request.answer();
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
+  if (parts_.on_answered) parts_.on_answered(request.record(parts_.isr.clock.monotonic() - began));
+  if (interrupted) std::rethrow_exception(interrupted);
+}
+
+}  // namespace facetheory

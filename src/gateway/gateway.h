@@ -1,0 +1,58 @@
+// Gateway: answers requests from pages, and passes on what is none. One for each event loop; what they share is the engine.
+//
+// A request is read for what it names (request_target.h), finds its route and its page's key (page_key.h) and is then
+// answered from a page (page_answer.h), which the engine has rendered by the origin where it must (origin_render.h), or
+// passed to the origin and back (pass_through.h). docs/life_of_a_request.md follows one of each kind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "facetheory/cache/engine.h"
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/site.h"
+
+namespace facetheory {
+
+// What is told of a request when it is over; views last for the call only.
+struct RequestRecord {
+  const ServerExchange& exchange;
+  std::string_view state;  // As x-facetheory-isr has it; "pass", "bypass", "refused", ...
+  std::string_view host;
+  std::string_view tenant;
+  std::string_view route;   // Its pattern.
+  std::string_view reason;  // For people.
+  Duration took{0};
+};
+
+struct GatewayParts {
+  boost::asio::any_io_executor loop;        // Where its requests are answered,
+  boost::asio::any_io_executor background;  // and where pages are compressed.
+  Engine& engine;
+  const Isr& isr;
+  std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
+};
+
+// Used on its loop only. What the parts refer to outlives it.
+class Gateway {
+ public:
+  Gateway(GatewayParts parts, std::shared_ptr<const Site> site);
+  ~Gateway();
+
+  Task<void> handle(ServerExchange& exchange);
+
+  // For requests that come from now on.
+  void use(std::shared_ptr<const Site> site);
+
+ private:
+  class Request;
+  GatewayParts parts_;
+  std::shared_ptr<const Site> site_;
+  std::shared_ptr<const OriginClients> passing_;
+};
+
+}  // namespace facetheory

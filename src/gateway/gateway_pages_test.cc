@@ -1,0 +1,390 @@
+// What clients get from pages, through a whole gateway.
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/gateway/testbed.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::answer_of;
+using test::GatewayBed;
+using test::Reply;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+// Until the page is what the test waits for; the last answer.
+Reply get_until(GatewayBed& bed, const std::string& target, const std::string& body) {
+  Reply reply;
+  for (int i = 0; i < 1000; ++i) {
+    reply = bed.get(target);
+    if (reply.body == body) return reply;
+    std::this_thread::sleep_for(5ms);
+  }
+  return reply;
+}
+
+TEST(GatewayPages, GoFromMissToHitToStaleAndAreRenderedOnceForEach) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  const Reply miss = bed.get("/a");
+  EXPECT_EQ(miss.status, 200);
+  EXPECT_EQ(miss.body, "/a 1");
+  EXPECT_EQ(miss.state(), "miss");
+  EXPECT_EQ(miss.field("content-type"), "text/html");
+  EXPECT_THAT(miss.field("cache-status"), HasSubstr("fwd=uri-miss; fwd-status=200; stored; ttl=10"));
+
+  bed.clock.advance(4s);
+  const Reply hit = bed.get("/a");
+  EXPECT_EQ(hit.state(), "hit");
+  EXPECT_EQ(hit.body, "/a 1");
+  EXPECT_EQ(hit.field("age"), "4");
+  EXPECT_EQ(hit.field("cache-status"), "facetheory; hit; ttl=6");
+  EXPECT_EQ(hit.field("etag"), miss.field("etag"));
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+
+  bed.clock.advance(7s);
+  bed.origin.hold("/a");
+  const Reply stale = bed.get("/a");
+  EXPECT_EQ(stale.state(), "stale");
+  EXPECT_EQ(stale.body, "/a 1");
+  EXPECT_EQ(stale.field("age"), "11");
+  EXPECT_EQ(bed.get("/a").state(), "stale");
+  bed.origin.let_go("/a");
+  EXPECT_EQ(get_until(bed, "/a", "/a 2").state(), "hit");
+  EXPECT_EQ(bed.origin.count("/a"), 2U);
+}
+
+TEST(GatewayPages, ManyRequestsForAMissingPageRenderItOnce) {
+  GatewayBed bed;
+  bed.origin.hold("/a");
+  std::vector<std::future<Reply>> replies;
+  for (int i = 0; i < 40; ++i)
+    replies.push_back(std::async(std::launch::async, [&] { return bed.get("/a"); }));
+  ASSERT_TRUE(bed.origin.wait_for("/a", 1));
+  bed.origin.let_go("/a");
+  for (auto& reply : replies)
+    EXPECT_EQ(reply.get().body, "/a 1");
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+}
+
+TEST(GatewayPages, HostPathAndQueryMakeThePageAndTrackingDoesNot) {
+  GatewayBed bed;
+  EXPECT_EQ(bed.get("/a?x=1&utm_source=mail").body, "/a?x=1 1");
+  EXPECT_EQ(bed.get("/a?gclid=7&x=1").state(), "hit");
+  EXPECT_EQ(bed.get("/a?x=2").state(), "miss");
+  EXPECT_EQ(bed.get("/a?x=1", {{"Host", "other.example"}}).state(), "miss");
+  EXPECT_EQ(bed.get("http://example.com/a?x=1").state(), "hit");
+}
+
+TEST(GatewayPages, TheOriginsLifetimeGoesBeforeTheRoutes) {
+  GatewayBed bed("[defaults]\nrevalidate = \"1000s\"\n");
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=5"}}, "x");
+  EXPECT_THAT(bed.get("/a").field("cache-status"), HasSubstr("ttl=5"));
+  bed.origin.answer("/b", 200, {{"Cache-Control", "max-age=5"}, {"CDN-Cache-Control", "max-age=77"}}, "x");
+  EXPECT_THAT(bed.get("/b").field("cache-status"), HasSubstr("ttl=77"));
+}
+
+TEST(GatewayPages, AnAgeThatThePageHadOnItsWayCounts) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=100"}, {"Age", "30"}}, "x");
+  EXPECT_THAT(bed.get("/a").field("cache-status"), HasSubstr("ttl=70"));
+  bed.clock.advance(10s);
+  EXPECT_EQ(bed.get("/a").field("age"), "40");
+}
+
+TEST(GatewayPages, ConditionsHeadAndRangesAreAnsweredFromThePage) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"ETag", "\"v1\""}, {"Content-Type", "text/plain"}}, "0123456789");
+  ASSERT_EQ(bed.get("/a").body, "0123456789");
+  const Reply unmodified = bed.get("/a", {{"If-None-Match", "\"v0\", \"v1\""}});
+  EXPECT_EQ(unmodified.status, 304);
+  EXPECT_EQ(unmodified.field("etag"), "\"v1\"");
+  EXPECT_EQ(unmodified.field("content-type"), "");
+  const Reply head = bed.ask("HEAD", "/a");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.field("content-length"), "10");
+  const Reply part = bed.get("/a", {{"Range", "bytes=2-4"}});
+  EXPECT_EQ(part.status, 206);
+  EXPECT_EQ(part.body, "234");
+  EXPECT_EQ(part.field("content-range"), "bytes 2-4/10");
+  EXPECT_EQ(bed.get("/a", {{"Range", "bytes=2-4"}, {"If-Range", "\"v0\""}}).body, "0123456789");
+  EXPECT_EQ(bed.get("/a", {{"Range", "bytes=20-"}}).status, 416);
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+}
+
+TEST(GatewayPages, HeadOfAMissingPageRendersIt) {
+  GatewayBed bed;
+  EXPECT_EQ(bed.ask("HEAD", "/a").state(), "miss");
+  EXPECT_EQ(bed.get("/a").state(), "hit");
+  EXPECT_EQ(bed.origin.requests("/a").at(0).method, "GET");
+}
+
+TEST(GatewayPages, APageThatTheOriginConfirmsIsRenewed) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\n");
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    if (request.headers.get("if-none-match") == "\"v1\"") return answer_of(304, {{"ETag", "\"v1\""}}, "");
+    return answer_of(200, {{"ETag", "\"v1\""}, {"X-Kept", "yes"}}, "page");
+  });
+  EXPECT_EQ(bed.get("/a").body, "page");
+  bed.clock.advance(11s);
+  const Reply renewed = bed.get("/a");
+  EXPECT_EQ(renewed.state(), "miss");
+  EXPECT_EQ(renewed.body, "page");
+  EXPECT_EQ(renewed.field("x-kept"), "yes");
+  EXPECT_EQ(bed.get("/a").state(), "hit");
+  ASSERT_THAT(bed.origin.requests("/a"), SizeIs(2));
+}
+
+TEST(GatewayPages, WhatIsForOneClientIsNotStored) {
+  GatewayBed bed;
+  for (const Headers& headers : {Headers{{"Set-Cookie", "id=1"}}, Headers{{"Cache-Control", "private"}},
+                                 Headers{{"Cache-Control", "no-store"}}, Headers{{"Vary", "*"}}}) {
+    const std::string path = "/" + headers.begin()->name + headers.begin()->value.substr(0, 2);
+    const std::string safe = path.find('*') == std::string::npos ? path : "/vary";
+    bed.origin.answer(safe, 200, headers, "mine");
+    const Reply first = bed.get(safe);
+    EXPECT_EQ(first.body, "mine") << safe;
+    EXPECT_THAT(first.field("cache-status"), Not(HasSubstr("stored"))) << safe;
+    const Reply second = bed.get(safe);
+    EXPECT_EQ(second.body, "mine") << safe;
+    EXPECT_EQ(second.state(), "pass") << safe;
+    EXPECT_EQ(bed.origin.count(safe), 2U) << safe;
+  }
+  EXPECT_EQ(bed.get("/Set-Cookieid").field("set-cookie"), "id=1");
+}
+
+TEST(GatewayPages, APageThatIsNoLongerForEverybodyIsNotServedAsStale) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  bed.get("/a");
+  bed.origin.answer("/a", 403, {}, "no more");
+  bed.clock.advance(11s);
+  EXPECT_EQ(get_until(bed, "/a", "no more").status, 403);
+}
+
+TEST(GatewayPages, AFailureNeverReplacesAPage) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  EXPECT_EQ(bed.get("/a").body, "/a 1");
+  bed.origin.answer("/a", 500, {}, "broken");
+  bed.clock.advance(11s);
+  for (int i = 0; i < 3; ++i) {
+    const Reply reply = bed.get("/a");
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.body, "/a 1");
+  }
+}
+
+TEST(GatewayPages, WithoutAPageAFailureIsShownAsItIsAndNotAskedForAgainAtOnce) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 500, {{"Content-Type", "text/plain"}}, "broken");
+  const Reply shown = bed.get("/a");
+  EXPECT_EQ(shown.status, 500);
+  EXPECT_EQ(shown.body, "broken");
+  EXPECT_EQ(shown.state(), "failed");
+  const Reply backed_off = bed.get("/a");
+  EXPECT_EQ(backed_off.status, 503);
+  EXPECT_THAT(backed_off.field("retry-after"), Not(IsEmpty()));
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+}
+
+TEST(GatewayPages, NotFoundIsKeptForAShortWhileAndRedirectsKeepTheirTarget) {
+  GatewayBed bed("[defaults]\nnot_found = \"5s\"\n");
+  bed.origin.answer("/gone", 404, {}, "nothing here");
+  EXPECT_EQ(bed.get("/gone").status, 404);
+  const Reply again = bed.get("/gone");
+  EXPECT_EQ(again.status, 404);
+  EXPECT_EQ(again.state(), "hit");
+  EXPECT_THAT(again.field("cache-status"), HasSubstr("ttl=5"));
+  bed.origin.answer("/old", 301, {{"Location", "/new"}}, "");
+  bed.get("/old");
+  const Reply moved = bed.get("/old");
+  EXPECT_EQ(moved.status, 301);
+  EXPECT_EQ(moved.state(), "hit");
+  EXPECT_EQ(moved.field("location"), "/new");
+}
+
+TEST(GatewayPages, VariantsAreKeptApartAndRenderedOnceEach) {
+  GatewayBed bed;
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    return answer_of(200, {{"Vary", "Accept-Language"}},
+                     std::string(request.headers.get("accept-language").value_or("none")));
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(bed.get("/a", {{"Accept-Language", "de"}}).body, "de");
+    EXPECT_EQ(bed.get("/a", {{"Accept-Language", "fr"}}).body, "fr");
+    EXPECT_EQ(bed.get("/a").body, "none");
+  }
+  EXPECT_EQ(bed.origin.count("/a"), 3U);
+  EXPECT_EQ(bed.get("/a", {{"Accept-Language", "de"}}).state(), "hit");
+}
+
+TEST(GatewayPages, AForwardedFieldIsSeenWithTheFirstRenderAndStillKeptApart) {
+  GatewayBed bed("[defaults]\nforward = [\"*\"]\n");
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    return answer_of(200, {{"Vary", "X-Kind"}}, std::string(request.headers.get("x-kind").value_or("none")));
+  });
+  EXPECT_EQ(bed.get("/a", {{"X-Kind", "1"}}).body, "1");
+  EXPECT_EQ(bed.get("/a", {{"X-Kind", "2"}}).body, "2");
+  EXPECT_EQ(bed.get("/a", {{"X-Kind", "1"}}).state(), "hit");
+  EXPECT_EQ(bed.origin.count("/a"), 2U);
+}
+
+TEST(GatewayPages, NothingThatIsNotInTheKeyReachesARender) {
+  GatewayBed bed("[defaults]\nother_cookies = \"strip\"\n");
+  bed.get("/a", {{"X-Forwarded-Host", "evil.example"},
+                 {"X-Forwarded-For", "6.6.6.6"},
+                 {"X-Original-URL", "/admin"},
+                 {"Cookie", "session=secret"},
+                 {"User-Agent", "evil"},
+                 {"X-Facetheory-Variant", "x"},
+                 {"Range", "bytes=0-1"},
+                 {"If-None-Match", "\"x\""}});
+  const ServerRequest seen = bed.origin.requests("/a").at(0);
+  EXPECT_EQ(seen.headers.get("x-forwarded-host"), "example.com");
+  EXPECT_EQ(seen.headers.get("x-forwarded-proto"), "http");
+  EXPECT_EQ(seen.headers.get("accept-encoding"), "identity");
+  EXPECT_EQ(seen.headers.get("host"), "example.com");
+  for (const char* name : {"x-forwarded-for", "x-original-url", "cookie", "user-agent",
+                           "x-facetheory-variant", "range", "if-none-match", "cache-control"}) {
+    EXPECT_FALSE(seen.headers.get(name)) << name;
+  }
+}
+
+TEST(GatewayPages, AClientDecidesWhatIsFreshEnoughOnlyWhereTheRouteLetsIt) {
+  GatewayBed bed(
+      "[[routes]]\npattern = \"/ours\"\n[[routes]]\npattern = \"/theirs\"\nclient_freshness = \"honour\"\n");
+  for (const char* target : {"/ours", "/theirs"})
+    bed.get(target);
+  EXPECT_EQ(bed.get("/ours", {{"Cache-Control", "no-cache"}}).state(), "hit");
+  const Reply refreshed = bed.get("/theirs", {{"Cache-Control", "no-cache"}});
+  EXPECT_EQ(refreshed.body, "/theirs 2");
+  EXPECT_THAT(refreshed.field("cache-status"), HasSubstr("fwd=request"));
+  bed.clock.advance(10s);
+  EXPECT_EQ(bed.get("/theirs", {{"Cache-Control", "max-age=5"}}).body, "/theirs 3");
+  EXPECT_EQ(bed.get("/theirs").state(), "hit");
+}
+
+TEST(GatewayPages, OnlyIfCachedAsksNobody) {
+  GatewayBed bed;
+  EXPECT_EQ(bed.get("/a", {{"Cache-Control", "only-if-cached"}}).status, 504);
+  EXPECT_EQ(bed.origin.count("/a"), 0U);
+  bed.get("/a");
+  EXPECT_EQ(bed.get("/a", {{"Cache-Control", "only-if-cached"}}).state(), "hit");
+}
+
+TEST(GatewayPages, WhatMustBeValidatedIsValidatedEachTime) {
+  GatewayBed bed;
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    if (request.headers.get("if-none-match")) return answer_of(304, {{"Cache-Control", "no-cache"}}, "");
+    return answer_of(200, {{"Cache-Control", "no-cache"}, {"ETag", "\"1\""}}, "checked");
+  });
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(bed.get("/a").body, "checked");
+    EXPECT_EQ(bed.origin.count("/a"), static_cast<std::size_t>(i));
+  }
+  EXPECT_TRUE(bed.origin.requests("/a").at(2).headers.get("if-none-match"));
+}
+
+TEST(GatewayPages, MustRevalidateForbidsStalePages) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=10, must-revalidate"}}, "strict");
+  bed.get("/a");
+  bed.clock.advance(11s);
+  bed.origin.answer("/a", 500, {}, "broken");
+  EXPECT_EQ(bed.get("/a").status, 500);
+}
+
+TEST(GatewayPages, StaleWhileRevalidateHasItsLimit) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=10, stale-while-revalidate=5"}}, "old");
+  bed.get("/a");
+  bed.clock.advance(16s);
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=10"}}, "new");
+  EXPECT_EQ(bed.get("/a").body, "new");
+}
+
+TEST(GatewayPages, AreCompressedForThoseWhoTakeIt) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Content-Type", "text/html"}, {"ETag", "\"v\""}}, std::string(5000, 'x'));
+  bed.get("/a");
+  for (const char* coding : {"gzip", "br", "zstd"}) {
+    const Reply reply = bed.get("/a", {{"Accept-Encoding", coding}});
+    EXPECT_EQ(reply.field("content-encoding"), coding);
+    EXPECT_LT(reply.body.size(), 1000U);
+    EXPECT_EQ(reply.field("etag"), "W/\"v\"");
+    EXPECT_EQ(reply.field("vary"), "Accept-Encoding");
+    EXPECT_EQ(bed.get("/a", {{"Accept-Encoding", coding}, {"If-None-Match", "W/\"v\""}}).status, 304);
+  }
+  const Reply plain = bed.get("/a");
+  EXPECT_EQ(plain.body.size(), 5000U);
+  EXPECT_EQ(plain.field("etag"), "\"v\"");
+  EXPECT_EQ(bed.get("/a", {{"Accept-Encoding", "gzip"}, {"Range", "bytes=0-9"}}).body, "xxxxxxxxxx");
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+}
+
+TEST(GatewayPages, ASuccessfulChangeInvalidatesWhatItNames) {
+  GatewayBed bed("[defaults]\nmode = \"blocking\"\n");
+  for (const char* target : {"/a", "/b", "/c"})
+    bed.get(target);
+  bed.origin.answer("/edit", 200, {{"Location", "/b"}}, "done");
+  EXPECT_EQ(bed.ask("POST", "/edit", {}, "x=1").body, "done");
+  EXPECT_EQ(bed.ask("DELETE", "/a").status, 200);
+  EXPECT_EQ(bed.get("/a").body, "/a 3");
+  EXPECT_EQ(bed.get("/b").body, "/b 2");
+  EXPECT_EQ(bed.get("/c").body, "/c 1");
+  bed.origin.answer("/c", 500, {}, "failed");
+  bed.ask("POST", "/c", {}, "x");
+  EXPECT_EQ(bed.get("/c").body, "/c 1");
+}
+
+TEST(GatewayPages, AChangeInvalidatesAllVariants) {
+  GatewayBed bed("[defaults]\nmode = \"blocking\"\n");
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    return answer_of(200, {{"Vary", "Accept-Language"}},
+                     std::string(request.headers.get("accept-language").value_or("none")));
+  });
+  const Headers german{{"Accept-Language", "de"}};
+  bed.get("/a", german);
+  ASSERT_EQ(bed.get("/a", german).state(), "hit");
+  bed.ask("PUT", "/a", {}, "x");
+  EXPECT_EQ(bed.get("/a", german).state(), "miss");
+}
+
+TEST(GatewayPages, TenantsAreKeptApartAndStrangersNameNone) {
+  GatewayBed bed("trusted_peers = [\"127.0.0.1\"]\n[defaults]\ntenant = \"header:x-tenant-id\"\n");
+  EXPECT_EQ(bed.get("/a", {{"X-Tenant-Id", "one"}}).state(), "miss");
+  EXPECT_EQ(bed.get("/a", {{"X-Tenant-Id", "two"}}).state(), "miss");
+  EXPECT_EQ(bed.get("/a", {{"X-Tenant-Id", "one"}}).state(), "hit");
+  EXPECT_EQ(bed.get("/a").status, 400);
+  GatewayBed closed("[defaults]\ntenant = \"header:x-tenant-id\"\n");
+  EXPECT_EQ(closed.get("/a", {{"X-Tenant-Id", "one"}}).status, 403);
+  EXPECT_EQ(closed.origin.count("/a"), 0U);
+}
+
+TEST(GatewayPages, BadTargetsAreRefusedByName) {
+  GatewayBed bed;
+  const Reply refused = bed.get("/a/../b");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, Not(IsEmpty()));
+  EXPECT_EQ(refused.field("cache-control"), "no-store");
+}
+
+TEST(GatewayPages, AReloadTakesEffectWithTheNextRequest) {
+  GatewayBed bed;
+  bed.get("/a");
+  EXPECT_THAT(bed.service->reload(bed.config("[[routes]]\npattern = \"/a\"\ncache = false\n")), IsEmpty());
+  for (int i = 0; i < 1000 && bed.get("/a").state() != "bypass"; ++i)
+    std::this_thread::sleep_for(2ms);
+  EXPECT_EQ(bed.get("/a").state(), "bypass");
+  EXPECT_THAT(bed.service->reload(bed.config("memory = \"2 MiB\"\n")), testing::ElementsAre("memory"));
+}
+
+}  // namespace
+}  // namespace facetheory

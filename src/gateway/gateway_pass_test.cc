@@ -1,0 +1,261 @@
+// What is passed on, through a whole gateway: bodies, trailers, interim answers, other protocols, origins that fail.
+#include <chrono>
+#include <thread>
+
+#include <boost/asio/awaitable.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/gateway/testbed.h"
+
+#include "tests/support/run.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::GatewayBed;
+using test::RawClient;
+using test::read_reply;
+using test::Reply;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+// An origin that answers in pieces, and a gateway in front of it.
+class StreamingBed {
+ public:
+  explicit StreamingBed(ExchangeHandler handler, const std::string& lines = "") {
+    server_ = std::make_unique<HttpServer>(std::vector<EventLoop>{{test::executor(), std::move(handler)}});
+    const std::uint16_t port = *server_->listen("127.0.0.1", 0);
+    auto config =
+        read_config("origin = \"http://127.0.0.1:" + std::to_string(port) +
+                        "\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\ntable = \"memory:\"\nbodies = "
+                        "\"memory:\"\naccess_log = \"off\"\n" +
+                        lines,
+                    "test.toml");
+    service_ = *Service::start(*std::move(config));
+  }
+  ~StreamingBed() {
+    service_->stop();
+    test::run(server_->drain(2s));
+  }
+  std::uint16_t port() const { return service_->listening().front().port; }
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST(GatewayPass, MethodsOtherThanGetReachTheOriginWithTheirBody) {
+  GatewayBed bed;
+  bed.origin.answer("/form", [](const ServerRequest& request) {
+    return test::answer_of(201, {{"X-Seen", request.method}}, "got " + request.body);
+  });
+  const Reply reply = bed.ask("POST", "/form", {{"Content-Type", "text/plain"}}, "hello");
+  EXPECT_EQ(reply.status, 201);
+  EXPECT_EQ(reply.body, "got hello");
+  EXPECT_EQ(reply.field("x-seen"), "POST");
+  EXPECT_EQ(reply.state(), "bypass");
+  EXPECT_EQ(reply.field("cache-status"), "facetheory; fwd=method");
+  EXPECT_THAT(reply.field("via"), HasSubstr("facetheory"));
+  const ServerRequest seen = bed.origin.requests("/form").at(0);
+  EXPECT_EQ(seen.headers.get("x-forwarded-for"), "127.0.0.1");
+  EXPECT_EQ(seen.headers.get("host"), "example.com");
+}
+
+TEST(GatewayPass, RequestsWithACookieNobodySpokeOfArePassedOnWhole) {
+  GatewayBed bed;
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "session=1"}, {"X-Any", "thing"}}).state(), "bypass");
+  const ServerRequest seen = bed.origin.requests("/a").at(0);
+  EXPECT_EQ(seen.headers.get("cookie"), "session=1");
+  EXPECT_EQ(seen.headers.get("x-any"), "thing");
+  EXPECT_EQ(bed.get("/a").state(), "miss");
+}
+
+TEST(GatewayPass, AStrangersForwardedFieldsDoNotReachTheOrigin) {
+  GatewayBed bed;
+  bed.ask("POST", "/a",
+          {{"X-Forwarded-For", "6.6.6.6"}, {"X-Forwarded-Proto", "https"}, {"Forwarded", "for=x"}}, "b");
+  const ServerRequest seen = bed.origin.requests("/a").at(0);
+  EXPECT_EQ(seen.headers.get("x-forwarded-for"), "127.0.0.1");
+  EXPECT_EQ(seen.headers.get("x-forwarded-proto"), "http");
+  EXPECT_FALSE(seen.headers.get("forwarded"));
+  GatewayBed behind("trusted_peers = [\"127.0.0.1\"]\n");
+  behind.ask("POST", "/a", {{"X-Forwarded-For", "1.2.3.4"}, {"X-Forwarded-Proto", "https"}}, "b");
+  const ServerRequest told = behind.origin.requests("/a").at(0);
+  EXPECT_EQ(told.headers.get("x-forwarded-for"), "1.2.3.4, 127.0.0.1");
+  EXPECT_EQ(told.headers.get("x-forwarded-proto"), "https");
+}
+
+TEST(GatewayPass, AnAnswerLargerThanAPageMayBeIsPassedOn) {
+  GatewayBed bed("[limits]\npage_bytes = \"1 KiB\"\n");
+  bed.origin.answer("/big", 200, {{"Content-Type", "text/plain"}}, std::string(5000, 'x'));
+  for (int i = 0; i < 2; ++i) {
+    const Reply reply = bed.get("/big");
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.body.size(), 5000U);
+    EXPECT_EQ(reply.state(), "pass");
+  }
+}
+
+TEST(GatewayPass, BodiesOfAnySizeStreamBothWays) {
+  // Answers with each piece as it comes.
+  const ExchangeHandler echo = [](ServerExchange& exchange) -> Task<void> {
+    [[maybe_unused]] auto begun = co_await exchange.begin(200, {}, std::nullopt);
+    for (;;) {
+      auto piece = co_await exchange.read();
+      if (!piece || piece->empty()) break;
+      [[maybe_unused]] auto written = co_await exchange.write(*piece);
+    }
+    [[maybe_unused]] auto finished = co_await exchange.finish({});
+  };
+  StreamingBed bed(echo);
+  RawClient client(bed.port());
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+  EXPECT_THAT(client.until("first"), HasSubstr("200 OK"));  // Before the request has ended.
+  client.send("6\r\nsecond\r\n");
+  EXPECT_THAT(client.until("second"), HasSubstr("second"));
+  std::thread sender([&] {
+    const std::string chunk(100'000, 'z');
+    for (int i = 0; i < 50; ++i)
+      client.send("186a0\r\n" + chunk + "\r\n");
+    client.send("0\r\n\r\n");
+  });
+  const std::string rest = client.until("\r\n0\r\n\r\n");
+  sender.join();
+  EXPECT_EQ(std::count(rest.begin(), rest.end(), 'z'), 5'000'000);
+}
+
+TEST(GatewayPass, TrailersAndInterimAnswersArePassedOn) {
+  const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
+    Headers hints{{"Link", "</a.css>"}};
+    [[maybe_unused]] auto hinted = co_await exchange.interim(103, std::move(hints));
+    for (;;) {
+      auto piece = co_await exchange.read();
+      if (!piece || piece->empty()) break;
+    }
+    Headers seen{{"X-Request-Trailer", std::string(exchange.trailers().get("x-sum").value_or("none"))}};
+    [[maybe_unused]] auto begun = co_await exchange.begin(200, std::move(seen), std::nullopt);
+    [[maybe_unused]] auto written = co_await exchange.write("body");
+    Headers trailers{{"X-Check", "42"}};
+    [[maybe_unused]] auto finished = co_await exchange.finish(std::move(trailers));
+  };
+  StreamingBed bed(handler);
+  RawClient client(bed.port());
+  client.send(
+      "POST / HTTP/1.1\r\nHost: x\r\nTE: trailers\r\nConnection: TE\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\nhi\r\n0\r\nX-Sum: 7\r\n\r\n");
+  const Reply hints = read_reply(client);
+  EXPECT_EQ(hints.status, 103);
+  EXPECT_EQ(hints.field("link"), "</a.css>");
+  const Reply reply = read_reply(client);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "body");
+  EXPECT_EQ(reply.field("x-request-trailer"), "7");
+  EXPECT_EQ(reply.field("trailer:X-Check"), "42");
+}
+
+TEST(GatewayPass, TheOriginDecidesWhetherABodyIsWorthSending) {
+  const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
+    std::string text = "refused";
+    if (exchange.request().target == "/yes") {
+      text = "read ";
+      for (;;) {
+        auto piece = co_await exchange.read();
+        if (!piece || piece->empty()) break;
+        text += *piece;
+      }
+    }
+    ServerResponse response = plain_response(exchange.request().target == "/yes" ? 200 : 403, text);
+    [[maybe_unused]] auto sent = co_await exchange.respond(std::move(response));
+  };
+  StreamingBed bed(handler);
+  const std::string head = " HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+  RawClient yes(bed.port());
+  yes.send("PUT /yes" + head);
+  EXPECT_EQ(read_reply(yes).status, 100);
+  yes.send("hello");
+  EXPECT_EQ(read_reply(yes).body, "read hello\n");
+  RawClient no(bed.port());
+  no.send("PUT /no" + head);
+  EXPECT_EQ(read_reply(no).status, 403);
+  EXPECT_EQ(no.rest(), "");
+}
+
+TEST(GatewayPass, AnotherProtocolTakesTheConnectionOver) {
+  const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
+    Headers headers{{"Connection", "Upgrade"},
+                    {"Upgrade", std::string(exchange.request().headers.get("upgrade").value_or("?"))}};
+    [[maybe_unused]] auto switched = co_await exchange.switch_protocols(std::move(headers));
+    for (;;) {
+      auto piece = co_await exchange.read();
+      if (!piece || piece->empty()) break;
+      const std::string answer = "<" + std::string(*piece) + ">";
+      [[maybe_unused]] auto written = co_await exchange.write(answer);
+    }
+    exchange.shut_down_sending();
+  };
+  StreamingBed bed(handler);
+  RawClient client(bed.port());
+  client.send("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  const std::string head = client.until("\r\n\r\n");
+  EXPECT_THAT(head, StartsWith("HTTP/1.1 101"));
+  EXPECT_THAT(head, HasSubstr("Upgrade: websocket"));
+  client.send("one");
+  EXPECT_EQ(client.exactly(5), "<one>");
+  client.send("two");
+  EXPECT_EQ(client.exactly(5), "<two>");
+  client.shut_down_sending();
+  EXPECT_EQ(client.rest(), "");
+}
+
+TEST(GatewayPass, AnOriginThatBreaksOffCutsTheAnswerOff) {
+  const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
+    [[maybe_unused]] auto begun = co_await exchange.begin(200, {}, std::nullopt);
+    [[maybe_unused]] auto written = co_await exchange.write("half");
+  };
+  StreamingBed bed(handler);
+  RawClient client(bed.port());
+  client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  const std::string answer = client.rest();
+  EXPECT_THAT(answer, HasSubstr("half"));
+  EXPECT_THAT(answer, Not(HasSubstr("\r\n0\r\n")));
+}
+
+TEST(GatewayPass, AnOriginThatIsNotThereIsABadGateway) {
+  auto config = read_config(
+      "origin = \"http://127.0.0.1:1\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\ntable = "
+      "\"memory:\"\nbodies = "
+      "\"memory:\"\naccess_log = \"off\"\n",
+      "test.toml");
+  auto service = *Service::start(*std::move(config));
+  RawClient client(service->listening().front().port);
+  client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+  EXPECT_EQ(read_reply(client).status, 502);
+  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(read_reply(client).status, 503);
+}
+
+TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnection) {
+  std::atomic<bool> broken = false;
+  const ExchangeHandler handler = [&broken](ServerExchange& exchange) -> Task<void> {
+    [[maybe_unused]] auto begun = co_await exchange.begin(200, {}, std::nullopt);
+    [[maybe_unused]] auto written = co_await exchange.write("event");
+    co_await exchange.client_left();
+    broken = true;
+  };
+  StreamingBed bed(handler, "[defaults]\ncache = false\n");
+  {
+    RawClient client(bed.port());
+    client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(client.until("event"), HasSubstr("event"));
+  }
+  for (int i = 0; i < 2500 && !broken; ++i)
+    std::this_thread::sleep_for(2ms);
+  EXPECT_TRUE(broken);
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,163 @@
+#include "facetheory/gateway/page_answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "facetheory/gateway/preconditions.h"
+#include "facetheory/gateway/vary.h"
+#include "facetheory/http/http_date.h"
+
+namespace facetheory {
+namespace {
+
+bool from_store(ServedAs as) {
+  return as == ServedAs::hit || as == ServedAs::stale || as == ServedAs::wait_hit ||
+         as == ServedAs::stale_metadata_error;
+}
+
+// Each coding has an entity tag of its own (RFC 9110, 8.8.3.3): weakly the same.
+std::string etag_for(const MetaRow& meta, Coding coding) {
+  std::string etag = meta.etag.value_or("");
+  if (coding != Coding::identity && etag.starts_with('"')) etag.insert(0, "W/");
+  return etag;
+}
+
+CacheStatus status_of(const Served& served, const PageAge& age, const AnswerContext& context) {
+  CacheStatus status;
+  switch (served.as) {
+    case ServedAs::hit:
+    case ServedAs::stale:
+      status.ttl = age.fresh_for;
+      break;
+    case ServedAs::stale_metadata_error:
+      status.detail = "table-unreachable";
+      break;
+    case ServedAs::wait_hit:
+      status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
+      status.collapsed = true;
+      status.ttl = age.fresh_for;
+      break;
+    case ServedAs::miss:
+      status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
+      status.forwarded_status = served.body->metadata.status;
+      status.stored = true;
+      status.ttl = age.fresh_for;
+      break;
+    default:
+      status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
+      status.forwarded_status = served.body->metadata.status;
+  }
+  return status;
+}
+
+}  // namespace
+
+std::int64_t generation_of(const MetaRow& meta) {
+  return meta.generated_at != 0 ? meta.generated_at : meta.last_generated_at.value_or(0);
+}
+
+PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now) {
+  PageAge age;
+  age.age = page.age + std::max<std::int64_t>(0, now - generation_of(meta));
+  if (meta.pinned) {
+    age.fresh_for = 1;
+  } else if (meta.generated_at == 0) {
+    age.fresh_for = 0;  // Invalidated.
+  } else {
+    age.fresh_for = meta.generated_at + meta.revalidate_seconds - now;
+    if (page.window_closed)
+      age.fresh_for = std::min<std::int64_t>(age.fresh_for - meta.revalidate_seconds, 0);
+  }
+  return age;
+}
+
+Review review_page(const PreparedPage& page, const MetaRow& meta, PageState state, const RequestRules& rules,
+                   std::int64_t now) {
+  Review review;
+  PageAge age = age_of(page, meta, now);
+  if (state == PageState::stale) age.fresh_for = std::min<std::int64_t>(age.fresh_for, 0);  // A mark.
+  const std::int64_t staleness = -age.fresh_for;
+  const auto within = [&](const std::optional<std::int64_t>& allowed) {
+    return !allowed || staleness <= *allowed;
+  };
+  age.stale_forbidden = page.stale.forbidden;
+  age.stale_allowed = !page.stale.forbidden && within(page.stale.while_revalidate);
+  review.fresh = age.fresh_for > 0;
+  review.while_stale = age.stale_allowed;
+  review.on_failure = !page.stale.forbidden && within(page.stale.if_error);
+  review.even_uncertain = !page.stale.forbidden || review.fresh;
+  if (!accepts(rules, age)) {
+    review.fresh = false;
+    review.while_stale = false;
+    // Who asked for something newer is still better served by what there is than by an error.
+  } else if (!review.fresh && rules.max_stale) {
+    review.while_stale = true;
+  }
+  return review;
+}
+
+Coding coding_for(const PreparedPage& page, std::string_view method, const Headers& request) {
+  if (!page.compressible) return Coding::identity;
+  if (method == "GET" && request.get("range")) return Coding::identity;
+  return choose_coding(accepted_encodings(request));
+}
+
+void add_cache_status(Headers& headers, const CacheStatus& status, std::string_view served_as) {
+  headers.add("Cache-Status", to_string(status));
+  headers.add("X-FaceTheory-ISR", std::string(served_as));
+}
+
+ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std::string> bytes, Coding coding,
+                                const AnswerContext& context) {
+  const PreparedPage& page = prepared(*served.body);
+  const PageAge age = age_of(page, served.meta, context.now);
+  const std::string etag = etag_for(served.meta, coding);
+  PageValidators validators;
+  validators.status = page.metadata.status;
+  validators.size = bytes->size();
+  validators.etag = etag;
+  validators.last_modified = page.last_modified;
+  validators.date = std::max(page.date, generation_of(served.meta));
+  const PageAnswer kind = evaluate(context.method, context.request, validators, context.now);
+
+  ServerResponse response;
+  response.status = page.metadata.status;
+  const bool unmodified = kind.kind == PageAnswer::Kind::not_modified;
+  response.headers = unmodified ? page.sent_if_unmodified : page.sent;
+  if (!etag.empty()) response.headers.add("ETag", etag);
+  response.headers.add("Date", format_http_date(validators.date));
+  const std::int64_t told_age = from_store(served.as) ? age.age : page.age;
+  if (from_store(served.as) || told_age > 0) response.headers.add("Age", std::to_string(told_age));
+  if (coding != Coding::identity && !unmodified)
+    response.headers.add("Content-Encoding", std::string(name(coding)));
+  response.headers.add("Via", "1.1 facetheory");
+  add_cache_status(response.headers, status_of(served, age, context), name(served.as));
+
+  struct Owner {
+    std::shared_ptr<const Body> body;
+    std::shared_ptr<const std::string> bytes;
+  };
+  response.body = *bytes;
+  response.keep_alive = std::make_shared<const Owner>(Owner{served.body, bytes});
+  switch (kind.kind) {
+    case PageAnswer::Kind::full:
+      break;
+    case PageAnswer::Kind::not_modified:
+      response.status = 304;
+      response.body_omitted = true;
+      break;
+    case PageAnswer::Kind::partial:
+      response.status = 206;
+      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.body = response.body.substr(kind.first, kind.last - kind.first + 1);
+      break;
+    case PageAnswer::Kind::unsatisfiable:
+      response.status = 416;
+      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.body = {};
+      break;
+  }
+  return response;
+}
+
+}  // namespace facetheory

@@ -1,0 +1,48 @@
+// From a page that was found to the answer for a client: preconditions, ranges, coding, Age, Cache-Status. Pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "facetheory/cache/engine.h"
+#include "facetheory/gateway/cache_status.h"
+#include "facetheory/gateway/compression.h"
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/request_rules.h"
+
+namespace facetheory {
+
+// When the page that META points at was made; also while it is invalidated.
+std::int64_t generation_of(const MetaRow& meta);
+
+// How old it is and how much of its window is left. A pinned page does not age.
+PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now);
+
+// What origin and client think of serving the page (Engine's review); its `suits` is left alone.
+Review review_page(const PreparedPage& page, const MetaRow& meta, PageState state, const RequestRules& rules,
+                   std::int64_t now);
+
+// The coding in which this client gets the page: a part of it, or what cannot be compressed, as it is.
+Coding coding_for(const PreparedPage& page, std::string_view method, const Headers& request);
+
+// Why the request was sent to the origin, if it was.
+struct AnswerContext {
+  std::string_view method = "GET";
+  const Headers& request;
+  std::int64_t now = 0;
+  std::optional<Forwarded> forwarded = {};  // Why a page was rendered for it, where one was.
+};
+
+// `bytes` are the page's, in that coding.
+ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std::string> bytes, Coding coding,
+                                const AnswerContext& context);
+
+// Cache-Status and x-facetheory-isr, on whatever is answered.
+void add_cache_status(Headers& headers, const CacheStatus& status, std::string_view served_as);
+
+}  // namespace facetheory

@@ -1,0 +1,252 @@
+#include "facetheory/gateway/pass_through.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/gateway/replay.h"
+#include "facetheory/http/chunked.h"
+#include "facetheory/http/field_values.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+using namespace asio::experimental::awaitable_operators;
+
+constexpr std::chrono::seconds kContinuePatience{1};  // Then the body is sent without being asked for.
+constexpr std::chrono::seconds kSoonClosed{1};  // An answer that fails to come so soon was not waited for.
+constexpr std::chrono::seconds kTunnelFarewell{10};  // For one direction after the other has ended.
+
+// "Connection: upgrade" and a protocol: without both it is nothing.
+std::optional<std::string> wanted_protocol(const Headers& headers) {
+  bool named = false;
+  for_each_element(headers, "connection",
+                   [&](std::string_view element) { named = named || same_text(element, "upgrade"); });
+  const auto protocol = combined(headers, "upgrade");
+  return named && protocol && !protocol->empty() ? protocol : std::nullopt;
+}
+
+bool takes_trailers(const Headers& headers) {
+  bool takes = false;
+  for_each_element(headers, "te",
+                   [&](std::string_view element) { takes = takes || same_text(element, "trailers"); });
+  return takes;
+}
+
+Headers allowed_trailers(const Headers& trailers) {
+  Headers allowed;
+  for (const Headers::Field& field : trailers) {
+    if (!is_forbidden_trailer(field.name)) allowed.add(field.name, field.value);
+  }
+  return allowed;
+}
+
+class Passing {
+ public:
+  Passing(ServerExchange& client, HttpExchange& origin, PassThrough& pass,
+          const asio::any_io_executor& executor)
+      : client_(client), origin_(origin), pass_(pass), may_send_(executor), farewell_(executor) {}
+
+  // Both directions; the answer decides when it is over.
+  Task<Result<void>> run() {
+    may_send_.expires_after(kContinuePatience);
+    Task<void> up = upload();
+    Task<void> down = download();
+    co_await (std::move(up) || std::move(down));
+    if (refusal_ && !client_.answered()) {
+      const int status = refusal_->code == ErrorCode::exhausted ? 413 : 400;
+      ServerResponse response = plain_response(status, refusal_->message);
+      co_return co_await client_.respond(std::move(response));
+    }
+    if (failure_ && !client_.answered()) co_return *failure_;
+    co_return Result<void>{};
+  }
+
+ private:
+  // Ends only when nobody is left to answer.
+  Task<void> upload() {
+    if (client_.expects_continue()) {
+      boost::system::error_code woken;
+      co_await may_send_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+    }
+    bool taken = true;  // By the origin; one that answers early may take no more.
+    while (client_.has_body()) {
+      auto piece = co_await client_.read();
+      if (!piece) {
+        if (piece.error().code == ErrorCode::unavailable) co_return;
+        refusal_ = piece.error();
+        co_return;
+      }
+      if (piece->empty()) break;
+      if (!taken) continue;
+      auto written = co_await origin_.write(*piece);
+      taken = written.has_value();
+    }
+    if (taken && client_.has_body()) {
+      Headers trailers = allowed_trailers(client_.trailers());
+      [[maybe_unused]] auto finished = co_await origin_.finish(std::move(trailers));
+    }
+    co_await client_.client_left();
+  }
+
+  Task<void> download() {
+    for (;;) {
+      auto head = co_await origin_.read_head();
+      if (!head) {
+        failure_ = head.error();
+        co_return;
+      }
+      if (head->status == 101) {
+        tunnel_ = true;
+        prepare_switch(head->headers);
+        co_return;
+      }
+      if (head->status >= 200) co_return co_await answer(*std::move(head));
+      if (head->status == 100) {
+        may_send_.cancel();
+        continue;
+      }
+      Headers fields = end_to_end(head->headers);
+      auto told = co_await client_.interim(head->status, std::move(fields));
+      if (!told) co_return;
+    }
+  }
+
+  Task<void> answer(HttpResponseStart head) {
+    if (pass_.before_answer) co_await pass_.before_answer(head.status, head.headers);
+    std::optional<std::uint64_t> length;
+    if (head.framing.kind == BodyFraming::Kind::length) length = head.framing.length;
+    if (head.framing.kind == BodyFraming::Kind::none) length = 0;
+    Headers fields;
+    for (const Headers::Field& field : end_to_end(head.headers)) {
+      if (!same_text(field.name, "content-length")) {
+        fields.add(field.name, field.value);
+      } else if (client_.request().method == "HEAD") {
+        length = parse_digits(trimmed(field.value));  // Of what GET would have got.
+      }
+    }
+    if (client_.request().method == "HEAD" && !head.headers.get("content-length")) length.reset();
+    for (const Headers::Field& field : pass_.added)
+      fields.add(field.name, field.value);
+    auto begun = co_await client_.begin(head.status, std::move(fields), length);
+    while (begun) {
+      auto piece = co_await origin_.read();
+      if (!piece) co_return;  // Cut off: the client sees that something is missing.
+      if (piece->empty()) break;
+      begun = co_await client_.write(*piece);
+    }
+    if (!begun) co_return;
+    Headers trailers =
+        takes_trailers(client_.request().headers) ? allowed_trailers(origin_.trailers()) : Headers{};
+    [[maybe_unused]] auto finished = co_await client_.finish(std::move(trailers));
+  }
+
+  void prepare_switch(const Headers& headers) {
+    Headers fields = end_to_end(headers);
+    fields.add("Connection", "Upgrade");
+    if (const auto protocol = combined(headers, "upgrade")) fields.add("Upgrade", *protocol);
+    for (const Headers::Field& field : pass_.added)
+      fields.add(field.name, field.value);
+    switched_ = std::move(fields);
+  }
+
+ public:
+  bool is_tunnel() const { return tunnel_; }
+
+  // After run(), whose upload has stopped looking at the client.
+  Task<void> tunnel() {
+    auto told = co_await client_.switch_protocols(std::move(switched_));
+    if (!told) co_return;
+    farewell_.expires_at(std::chrono::steady_clock::time_point::max());
+    Task<void> up = from_client();
+    Task<void> down = from_origin();
+    Task<void> end = wait_for_farewell();
+    co_await ((std::move(up) && std::move(down)) || std::move(end));
+  }
+
+ private:
+  Task<void> from_client() {
+    for (;;) {
+      auto piece = co_await client_.read();
+      if (!piece || piece->empty()) break;
+      auto written = co_await origin_.write(*piece);
+      if (!written) break;
+    }
+    one_has_ended();
+    [[maybe_unused]] auto shut = co_await origin_.shutdown_write();
+  }
+
+  Task<void> from_origin() {
+    for (;;) {
+      auto piece = co_await origin_.read();
+      if (!piece || piece->empty()) break;
+      auto written = co_await client_.write(*piece);
+      if (!written) break;
+    }
+    one_has_ended();
+    client_.shut_down_sending();
+  }
+
+  void one_has_ended() {
+    farewell_at_ = std::chrono::steady_clock::now() + kTunnelFarewell;
+    farewell_.expires_at(farewell_at_);
+  }
+
+  Task<void> wait_for_farewell() {
+    while (std::chrono::steady_clock::now() < farewell_at_) {
+      boost::system::error_code moved;
+      co_await farewell_.async_wait(asio::redirect_error(asio::use_awaitable, moved));
+    }
+  }
+
+  ServerExchange& client_;
+  HttpExchange& origin_;
+  PassThrough& pass_;
+  asio::steady_timer may_send_;  // Cancelled: the origin wants the body.
+  asio::steady_timer farewell_;
+  std::chrono::steady_clock::time_point farewell_at_ = std::chrono::steady_clock::time_point::max();
+  std::optional<Error> failure_;  // Of the origin.
+  std::optional<Error> refusal_;  // The client's mistake.
+  Headers switched_;
+  bool tunnel_ = false;
+};
+
+}  // namespace
+
+Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass) {
+  const Headers& asked = client.request().headers;
+  BodyFraming framing;
+  if (client.has_body()) {
+    const auto length = client.body_length();
+    framing =
+        length ? BodyFraming{BodyFraming::Kind::length, *length} : BodyFraming{BodyFraming::Kind::chunked};
+  }
+  if (const auto protocol = wanted_protocol(asked)) pass.request.headers.add("Upgrade", *protocol);
+  if (takes_trailers(asked)) pass.request.headers.add("TE", "trailers");
+  const bool repeatable =
+      !client.has_body() && (pass.request.method == "GET" || pass.request.method == "HEAD");
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  const auto began = std::chrono::steady_clock::now();
+  for (int attempt = 0;; ++attempt) {
+    HttpRequest request = pass.request;
+    auto exchange = co_await origin.open(std::move(request), framing);
+    if (!exchange) co_return std::move(exchange).error();
+    Passing passing(client, **exchange, pass, executor);
+    auto passed = co_await passing.run();
+    if (passed && passing.is_tunnel()) co_await passing.tunnel();
+    // A connection that had been idle may be closed in the moment it is used.
+    const bool soon = std::chrono::steady_clock::now() - began < kSoonClosed;
+    const bool closed = !passed && passed.error().code == ErrorCode::ambiguous && soon;
+    if (!closed || !repeatable || attempt > 0) co_return passed;
+  }
+}
+
+}  // namespace facetheory

@@ -1,0 +1,27 @@
+// Passing a request to the origin and its answer back, both in pieces: any method, bodies of any size, trailers, interim
+// answers, Expect: 100-continue, and the bytes of another protocol after an Upgrade.
+//
+// Runs on the event loop of the client's connection. When the client leaves, the origin's connection is closed.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/http/client.h"
+#include "facetheory/http/exchange.h"
+
+namespace facetheory {
+
+struct PassThrough {
+  HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
+  Headers added = {};   // To the answer: Via, Cache-Status, ...
+  // Called with the head of the answer before the client gets any of it.
+  std::function<Task<void>(int status, const Headers& headers)> before_answer = {};
+};
+
+// An error: the origin gave no answer, and the client has got none yet. Anything else ends with the exchange answered, or
+// cut off in the middle where the origin broke off or the client left.
+Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass);
+
+}  // namespace facetheory

@@ -1,0 +1,75 @@
+#include "facetheory/gateway/prepared_page.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "facetheory/gateway/cache_control.h"
+#include "facetheory/gateway/replay.h"
+#include "facetheory/gateway/vary.h"
+#include "facetheory/http/field_values.h"
+#include "facetheory/http/http_date.h"
+
+namespace facetheory {
+
+PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
+  Headers stored;
+  for (const auto& [name, value] : metadata.headers)
+    stored.add(name, value);
+  const EffectiveControl effective = effective_control(stored, StorePolicy().targeted);
+  stale = stale_rules(effective, StorePolicy());
+  window_closed = stored.get(kWindowField) == "0";
+  if (const auto text = stored.get("age")) age = parse_delta_seconds(*text).value_or(0);
+  if (const auto text = stored.get("date")) date = parse_http_date(*text, 0).value_or(0);
+  if (const auto text = stored.get("last-modified")) last_modified = parse_http_date(*text, date);
+  vary = vary_names(stored).value_or(std::vector<std::string>{});
+  variant = stored.get(kVariantField).value_or("");
+
+  const bool coded_already = stored.get("content-encoding").has_value();
+  compressible = metadata.status == 200 && !coded_already && !effective.control.no_transform &&
+                 !parse_cache_control(stored).no_transform && bytes.size() >= kLeastBytesToCompress &&
+                 is_compressible(metadata.content_type);
+
+  if (!metadata.content_type.empty()) sent.add("Content-Type", metadata.content_type);
+  std::string varies;
+  for (const auto& [name, value] : metadata.headers) {
+    if (!sent_to_clients(name) || name == kVariantField || name == kWindowField || name == "date") continue;
+    if (name == "vary") {
+      varies += (varies.empty() ? "" : ", ") + value;
+      continue;
+    }
+    sent.add(name, value);
+    if (sent_with_not_modified(name)) sent_if_unmodified.add(name, value);
+  }
+  const bool told = std::find(vary.begin(), vary.end(), "accept-encoding") != vary.end();
+  if (compressible && !told) varies += varies.empty() ? "Accept-Encoding" : ", Accept-Encoding";
+  if (!varies.empty()) {
+    sent.add("Vary", varies);
+    sent_if_unmodified.add("Vary", varies);
+  }
+  // Not an allocation of its own: it lives as long as the page.
+  coded_[static_cast<std::size_t>(Coding::identity)] =
+      std::shared_ptr<const std::string>(std::shared_ptr<void>(), &bytes);
+}
+
+std::shared_ptr<const std::string> PreparedPage::coded(Coding coding) const {
+  const std::lock_guard lock(mutex_);
+  return coded_[static_cast<std::size_t>(coding)];
+}
+
+std::shared_ptr<const std::string> PreparedPage::keep(Coding coding, std::string made) const {
+  auto kept = std::make_shared<const std::string>(std::move(made));
+  const std::lock_guard lock(mutex_);
+  auto& slot = coded_[static_cast<std::size_t>(coding)];
+  if (!slot) slot = std::move(kept);
+  return slot;
+}
+
+std::size_t PreparedPage::cost() const {
+  std::size_t fields = metadata.content_type.size();
+  for (const auto& [name, value] : metadata.headers)
+    fields += name.size() + value.size();
+  constexpr std::size_t kObject = 1024;
+  return kObject + 4 * fields + (compressible ? bytes.size() * 2 : bytes.size());
+}
+
+}  // namespace facetheory

@@ -1,0 +1,62 @@
+// PreparedPage: a stored page made ready for answering. What its header fields say is read once, when the body comes
+// into memory, and so are its compressed forms made once.
+//
+// Constant but for the compressed forms, which any thread may add.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/gateway/compression.h"
+#include "facetheory/gateway/storing.h"
+#include "facetheory/http/message.h"
+
+namespace facetheory {
+
+// Fields that the gateway adds to what it stores, and never sends.
+inline constexpr std::string_view kVariantField = "x-facetheory-variant";  // Whose request the page answers.
+inline constexpr std::string_view kWindowField = "x-facetheory-window";    // "0": of use for validation only.
+
+class PreparedPage : public Body {
+ public:
+  explicit PreparedPage(Body body);
+
+  StaleRules stale = {};       // What the origin said about it.
+  bool window_closed = false;  // Stale from the beginning, although META has a window.
+  std::int64_t age = 0;        // That it had when it was asked for.
+  std::int64_t date = 0;
+  std::optional<std::int64_t> last_modified = {};
+  std::vector<std::string> vary = {};  // Lower case, sorted.
+  std::string variant = {};            // variant_key() of the request it was rendered for.
+  bool compressible = false;
+  Headers sent = {};                // To clients; without ETag, Age and Date.
+  Headers sent_if_unmodified = {};  // With a 304.
+
+  // The bytes in that coding; null: not made yet. For identity: the body's own, never null.
+  std::shared_ptr<const std::string> coded(Coding coding) const;
+  // Keeps them, unless somebody else was quicker; those that are kept.
+  std::shared_ptr<const std::string> keep(Coding coding, std::string bytes) const;
+
+  // What it takes of memory, compressed forms included, as they are expected.
+  std::size_t cost() const;
+
+ private:
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::array<std::shared_ptr<const std::string>, 4> coded_;
+};
+
+// What the engine keeps is what prepare() made.
+inline const PreparedPage& prepared(const Body& body) {
+  return static_cast<const PreparedPage&>(body);
+}
+
+}  // namespace facetheory

@@ -1,0 +1,77 @@
+#include "facetheory/gateway/request_target.h"
+
+#include <utility>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/gateway/route.h"
+#include "facetheory/http/field_values.h"
+
+namespace facetheory {
+namespace {
+
+Error bad_target(std::string message) {
+  return {ErrorCode::invalid, std::move(message)};
+}
+
+Result<std::string> forwarded_scheme(const Headers& headers) {
+  const auto text = combined(headers, "x-forwarded-proto");
+  if (!text) return std::string("http");
+  std::string scheme;
+  ListElements members(*text);
+  while (const auto member = members.next())
+    scheme = lower_case(*member);
+  if (scheme != "http" && scheme != "https") return bad_target("X-Forwarded-Proto is neither http nor https");
+  return scheme;
+}
+
+}  // namespace
+
+std::string RequestTarget::origin() const {
+  const std::string_view own_port = scheme == "https" ? ":443" : ":80";
+  std::string_view name = host;
+  if (without_port(name).size() + own_port.size() == name.size() && name.ends_with(own_port))
+    name.remove_suffix(own_port.size());
+  return scheme + "://" + std::string(name);
+}
+
+std::string RequestTarget::origin_form() const {
+  return query.empty() ? path : path + "?" + query;
+}
+
+Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted) {
+  RequestTarget read;
+  std::string_view authority;
+  if (!target.starts_with('/')) {
+    const std::size_t colon = std::min(target.find("://"), target.size());
+    read.scheme = lower_case(target.substr(0, colon));
+    if (read.scheme != "http" && read.scheme != "https")
+      return bad_target("the target begins neither with '/' nor with http://");
+    target.remove_prefix(colon + std::string_view("://").size());
+    const std::size_t end = std::min(target.find_first_of("/?"), target.size());
+    authority = target.substr(0, end);
+    target.remove_prefix(end);
+    if (authority.find('@') != std::string_view::npos) return bad_target("the target names a user");
+    if (authority.empty()) return bad_target("the target names no host");
+  } else {
+    authority = trimmed(headers.get("host").value_or(""));
+  }
+  if (trusted) {
+    auto scheme = forwarded_scheme(headers);
+    if (!scheme) return std::move(scheme).error();
+    read.scheme = *std::move(scheme);
+  } else {
+    read.scheme = "http";  // What a stranger writes into an absolute target does not make it TLS.
+  }
+  auto host = normalise_host(authority);
+  if (!host) return std::move(host).error();
+  read.host = *std::move(host);
+
+  const std::size_t question = std::min(target.find('?'), target.size());
+  auto path = normalise_path(question == 0 ? "/" : target.substr(0, question));
+  if (!path) return std::move(path).error();
+  read.path = *std::move(path);
+  read.query = target.substr(std::min(question + 1, target.size()));
+  return read;
+}
+
+}  // namespace facetheory

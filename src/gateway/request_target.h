@@ -1,0 +1,30 @@
+// What a request names: scheme, host, path and query, read from its target, Host and, from trusted peers,
+// X-Forwarded-Proto. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "facetheory/base/result.h"
+#include "facetheory/http/message.h"
+
+namespace facetheory {
+
+struct RequestTarget {
+  std::string scheme = "http";  // "http" or "https": what the client used, as far as is known here.
+  std::string host = {};        // As normalise_host() leaves it.
+  std::string path = {};        // As normalise_path() leaves it.
+  std::string query = {};       // What follows the '?', as it was sent.
+
+  // "https://example.com", with the port only where it is not the scheme's own.
+  std::string origin() const;
+  // "/path?query"
+  std::string origin_form() const;
+};
+
+// The target in origin form ("/path?query") or absolute form ("http://host/path?query", whose host counts and not the
+// field's). `invalid`, to be answered 400, says what is wrong with it. A trusted peer may say "https" in
+// X-Forwarded-Proto; the last value counts, since it is the nearest proxy's.
+Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted);
+
+}  // namespace facetheory

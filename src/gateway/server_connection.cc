@@ -1,0 +1,568 @@
+#include "facetheory/gateway/server_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <sys/socket.h>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/letter_case.h"
+#include "facetheory/base/log.h"
+#include "facetheory/http/http_date.h"
+#include "facetheory/http/reason_phrase.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kReceive = 64 << 10;         // Bytes taken at once.
+constexpr std::uint64_t kSkippedBody = 256 << 10;  // Rather than that, the connection is closed.
+constexpr std::chrono::seconds kLinger{2};  // For a client that still sends to read why it was refused.
+constexpr std::chrono::milliseconds kSkipPatience{500};
+
+Error client_gone(const char* what) {
+  return {ErrorCode::unavailable, what};
+}
+
+bool bodiless(int status) {
+  return status == 204 || status == 304 || status < 200;
+}
+
+void append_fields(std::string& head, const Headers& headers) {
+  for (const Headers::Field& field : headers)
+    head.append(field.name).append(": ").append(field.value).append("\r\n");
+}
+
+}  // namespace
+
+ServerLoop::ServerLoop(EventLoop loop, std::atomic<std::size_t>& all)
+    : executor(std::move(loop.executor)),
+      handler(std::move(loop.handler)),
+      total(all),
+      received(kReceive, '\0'),
+      sweep(executor) {}
+
+std::string_view ServerLoop::date_field() {
+  const std::int64_t now = epoch_seconds(system_clock().now());
+  if (now != date_of) {
+    date_of = now;
+    date = "Date: " + format_http_date(now) + "\r\n";
+  }
+  return date;
+}
+
+ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, tcp::socket socket, std::string peer)
+    : loop_(std::move(loop)), limits_(loop_->limits), peer_(std::move(peer)), socket_(std::move(socket)) {
+  place_ = loop_->connections.size();
+  loop_->connections.push_back(this);
+  ++loop_->total;
+}
+
+ServerConnection::~ServerConnection() {
+  ServerConnection* last = loop_->connections.back();
+  last->place_ = place_;
+  loop_->connections[place_] = last;
+  loop_->connections.pop_back();
+  --loop_->total;
+}
+
+// --- between requests -------------------------------------------------------------------------------------------
+
+void ServerConnection::start() {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(tcp::no_delay(true), ignored);
+  wait_for_request();
+}
+
+void ServerConnection::wait_for_request() {
+  busy_ = false;
+  if (closed_) return;
+  if (!input_.empty() && look_at(input_)) return;
+  if (input_.empty()) {
+    if (loop_->draining) return close();
+    input_.shrink_to_fit();
+    piece_ = {};
+    read_deadline_ = steady_clock::now() + limits_->idle_timeout;
+  } else if (!waits_for_head_) {
+    waits_for_head_ = true;
+    read_deadline_ = steady_clock::now() + limits_->header_timeout;
+  }
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+    if (self->closed_) return;
+    if (self->timed_out_ && self->waits_for_head_)
+      return self->refuse(408, "the header of the request did not come in time");
+    if (error) return self->close();
+    self->on_readable();
+  });
+}
+
+void ServerConnection::on_readable() {
+  error_code error;
+  const std::size_t count = socket_.read_some(asio::buffer(loop_->received), error);
+  if (error == asio::error::would_block || error == asio::error::try_again) return wait_for_request();
+  if (error) return close();
+  const std::string_view bytes(loop_->received.data(), count);
+  if (input_.empty() && look_at(bytes)) return;
+  input_.append(bytes);
+  wait_for_request();
+}
+
+bool ServerConnection::look_at(std::string_view bytes) {
+  const bool ours = bytes.data() == input_.data();
+  if (ours && head_seen_ > 0 && bytes.size() < limits_->header_bytes) {
+    const std::size_t end = find_head_end(bytes, head_seen_);
+    if (end == std::string_view::npos) {
+      head_seen_ = bytes.size();
+      return false;
+    }
+  }
+  const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, head_);
+  if (outcome.state == HeadState::incomplete) {
+    head_seen_ = bytes.size();
+    return false;
+  }
+  waits_for_head_ = false;
+  head_seen_ = 0;
+  read_deadline_ = Moment::max();
+  if (outcome.state == HeadState::bad) {
+    refuse(outcome.status, std::string(outcome.why));
+    return true;
+  }
+  auto framing = request_framing(head_);
+  if (!framing) {
+    refuse(framing_refusal(head_), framing.error().message);
+    return true;
+  }
+  if (auto host = check_host(head_); !host) {
+    refuse(400, host.error().message);
+    return true;
+  }
+  framing_ = *framing;
+  take_over_head();
+  if (ours) {
+    input_.erase(0, head_.size);
+  } else {
+    input_.assign(bytes.substr(head_.size));
+  }
+  begin_exchange();
+  return true;
+}
+
+void ServerConnection::take_over_head() {
+  request_.method = head_.method;
+  request_.target = head_.target;
+  request_.headers = {};
+  for (const FieldView& field : head_.fields)
+    request_.headers.add(std::string(field.name), std::string(field.value));
+  request_.peer = peer_;
+  request_.minor_version = head_.minor_version;
+  close_after_ = !keeps_alive(head_);
+  is_head_ = head_.method == "HEAD";
+  decoder_ = {};
+  body_left_ = framing_.length;
+  body_read_ = 0;
+  body_ended_ = framing_.kind == BodyFraming::Kind::none;
+  sending_ = Sending::nothing_yet;
+  status_ = 0;
+  bytes_sent_ = 0;
+  continue_expected_ =
+      find_field(head_.fields, "expect") != nullptr && !body_ended_ && head_.minor_version >= 1;
+}
+
+void ServerConnection::begin_exchange() {
+  busy_ = true;
+  const auto expected = request_.headers.get("expect");
+  if (expected && !same_text(*expected, "100-continue"))
+    return refuse(417, "only 100-continue can be expected");
+  if (limits_->body_bytes && framing_.length > *limits_->body_bytes)
+    return refuse(413, "the body is larger than this server takes");
+  asio::co_spawn(
+      loop_->executor, run(shared_from_this()),
+      asio::bind_cancellation_slot(cancellation_.slot(), [self = shared_from_this()](std::exception_ptr) {
+        if (self->close_after_ || self->closed_) return self->close();
+        // Not from here: a client may send thousands of requests at once.
+        asio::post(self->loop_->executor, [self] { self->wait_for_request(); });
+      }));
+}
+
+void ServerConnection::refuse(int status, std::string why) {
+  busy_ = true;
+  close_after_ = true;
+  timed_out_ = false;
+  status_ = 0;
+  sending_ = Sending::nothing_yet;
+  is_head_ = false;
+  asio::co_spawn(loop_->executor, answer_and_close(shared_from_this(), status, std::move(why)),
+                 [self = shared_from_this()](std::exception_ptr) { self->close(); });
+}
+
+Task<void> ServerConnection::answer_and_close(std::shared_ptr<ServerConnection> self, int status,
+                                              std::string why) {
+  ServerResponse response = plain_response(status, std::move(why));
+  auto sent = co_await self->respond(std::move(response));
+  if (sent) co_await self->linger();
+}
+
+// --- one exchange -----------------------------------------------------------------------------------------------
+
+Task<void> ServerConnection::run(std::shared_ptr<ServerConnection> self) {
+  try {
+    co_await self->answer();
+  } catch (const std::exception& thrown) {
+    // A handler that was cancelled has nobody left to answer.
+    self->close_after_ = true;
+    if (!self->closed_)
+      log(LogLevel::error, std::string("a connection ended by an exception: ") + thrown.what());
+  }
+}
+
+Task<void> ServerConnection::answer() {
+  std::string mistake;
+  try {
+    co_await loop_->handler(*this);
+  } catch (const boost::system::system_error& thrown) {
+    if (closed_) throw;
+    mistake = thrown.what();
+  } catch (const std::exception& thrown) {
+    mistake = thrown.what();
+  }
+  if (!mistake.empty()) log(LogLevel::error, "a request ended by an exception: " + mistake);
+  if (closed_) co_return;
+  if (sending_ == Sending::nothing_yet && client_left_) co_return close();
+  if (sending_ == Sending::nothing_yet) {
+    ServerResponse response = timed_out_ ? plain_response(408, "the request did not come in time")
+                                         : plain_response(500, "this server made a mistake");
+    close_after_ = close_after_ || timed_out_;
+    timed_out_ = false;
+    [[maybe_unused]] auto sent = co_await respond(std::move(response));
+  }
+  if (sending_ != Sending::ended) {
+    close();  // The client must see that something is missing.
+    co_return;
+  }
+  const bool read_on = co_await skip_rest_of_body();
+  if (!read_on) close_after_ = true;
+  if (loop_->draining) close_after_ = true;
+  if (close_after_ && !closed_) co_await linger();
+}
+
+// Whether the next request can be read.
+Task<bool> ServerConnection::skip_rest_of_body() {
+  if (body_ended_) co_return true;
+  if (continue_expected_ || close_after_) co_return false;  // It may never come, or need not.
+  const std::uint64_t limit = body_read_ + kSkippedBody;
+  if (framing_.kind == BodyFraming::Kind::length && body_left_ > kSkippedBody) co_return false;
+  const Moment patience = steady_clock::now() + kSkipPatience;
+  while (!body_ended_ && body_read_ < limit && steady_clock::now() < patience) {
+    auto piece = co_await read();
+    if (!piece) co_return false;
+  }
+  co_return body_ended_;
+}
+
+// Closes in a way that lets a client who still sends read the answer (RFC 9112, 9.6).
+Task<void> ServerConnection::linger() {
+  error_code error;
+  socket_.shutdown(tcp::socket::shutdown_send, error);
+  if (error) co_return;
+  if (body_ended_ && input_.empty() && status_ < 400) co_return;
+  const Moment deadline = steady_clock::now() + kLinger;
+  for (std::uint64_t skipped = 0; skipped < 16 * kSkippedBody && !closed_;) {
+    const std::size_t count = socket_.read_some(asio::buffer(loop_->received), error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+      read_deadline_ = deadline;
+      error = {};
+      co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+      if (timed_out_) co_return;
+    }
+    if (error) co_return;
+    skipped += count;
+  }
+}
+
+std::optional<std::uint64_t> ServerConnection::body_length() const {
+  if (framing_.kind == BodyFraming::Kind::length) return framing_.length;
+  return std::nullopt;
+}
+
+// Some bytes of whatever comes next, in piece_.
+Task<Result<std::string_view>> ServerConnection::receive() {
+  for (;;) {
+    if (closed_) co_return client_gone("the connection is closed");
+    error_code error;
+    piece_.resize(kReceive);
+    const std::size_t count = socket_.read_some(asio::buffer(piece_), error);
+    if (!error) co_return std::string_view(piece_.data(), count);
+    if (error == asio::error::eof) co_return std::string_view();
+    if (error != asio::error::would_block && error != asio::error::try_again) {
+      client_left_ = true;
+      co_return client_gone("the client broke the connection");
+    }
+    error = {};
+    co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    if (timed_out_) co_return client_gone("the client did not send in time");
+    if (error) co_return client_gone("the connection is closed");
+  }
+}
+
+Task<Result<std::string_view>> ServerConnection::read() {
+  const bool tunnel = sending_ == Sending::tunnel;
+  if (!tunnel && body_ended_) co_return std::string_view();
+  if (continue_expected_) {
+    auto told = co_await interim(100, {});
+    if (!told) co_return std::move(told).error();
+  }
+  for (;;) {
+    std::string_view bytes;
+    if (!input_.empty()) {
+      piece_ = std::exchange(input_, {});
+      bytes = piece_;
+    } else {
+      if (!tunnel) read_deadline_ = steady_clock::now() + limits_->body_timeout;
+      auto received = co_await receive();
+      read_deadline_ = Moment::max();
+      if (!received) co_return std::move(received).error();
+      bytes = *received;
+      if (tunnel) co_return bytes;
+      if (bytes.empty()) {
+        client_left_ = true;
+        co_return client_gone("the client left in the middle of the request's body");
+      }
+    }
+    if (tunnel) co_return bytes;
+
+    std::string_view content;
+    if (framing_.kind == BodyFraming::Kind::length) {
+      content = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), body_left_));
+      body_left_ -= content.size();
+      body_ended_ = body_left_ == 0;
+      input_ = bytes.substr(content.size());
+    } else {
+      const ChunkedDecoder::Step step = decoder_.push(bytes);
+      if (step.state == ChunkedDecoder::State::bad) {
+        close_after_ = true;
+        co_return Error{ErrorCode::invalid, "the request's body: " + std::string(decoder_.why())};
+      }
+      content = step.content;
+      body_ended_ = step.state == ChunkedDecoder::State::end;
+      input_ = bytes.substr(step.consumed);
+      if (content.empty() && !body_ended_) continue;
+    }
+    body_read_ += content.size();
+    if (limits_->body_bytes && body_read_ > *limits_->body_bytes) {
+      close_after_ = true;
+      co_return Error{ErrorCode::exhausted, "the body is larger than this server takes"};
+    }
+    co_return content;
+  }
+}
+
+Task<void> ServerConnection::client_left() {
+  for (;;) {
+    error_code error;
+    co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    if (error || closed_) co_return;
+    char byte = 0;
+    const auto count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) co_return;
+    if (count > 0) {
+      // The next request has come; as long as it stands there, nothing more can be seen.
+      asio::steady_timer never(loop_->executor, Moment::max());
+      co_await never.async_wait(asio::use_awaitable);
+    }
+  }
+}
+
+// --- answering --------------------------------------------------------------------------------------------------
+
+Task<Result<void>> ServerConnection::send(std::vector<asio::const_buffer> buffers) {
+  std::size_t first = 0;
+  for (;;) {
+    while (first < buffers.size() && buffers[first].size() == 0)
+      ++first;
+    if (first == buffers.size()) co_return Result<void>{};
+    if (closed_) co_return client_gone("the connection is closed");
+    error_code error;
+    const std::vector<asio::const_buffer> rest(buffers.begin() + static_cast<std::ptrdiff_t>(first),
+                                               buffers.end());
+    std::size_t count = socket_.write_some(rest, error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+      if (sending_ != Sending::tunnel) write_deadline_ = steady_clock::now() + limits_->write_timeout;
+      error = {};
+      co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, error));
+      write_deadline_ = Moment::max();
+      if (timed_out_) error = asio::error::timed_out;
+      count = 0;
+    }
+    if (error) {
+      close_after_ = true;
+      close();
+      co_return client_gone("the client does not take its answer");
+    }
+    while (count > 0) {
+      const std::size_t taken = std::min(count, buffers[first].size());
+      buffers[first] += taken;
+      count -= taken;
+      if (buffers[first].size() == 0) ++first;
+    }
+  }
+}
+
+std::string ServerConnection::head_of(int status, const Headers& headers,
+                                      std::optional<std::uint64_t> length) {
+  std::string head;
+  head.reserve(512);
+  head.append("HTTP/1.1 ")
+      .append(std::to_string(status))
+      .append(" ")
+      .append(reason_phrase(status))
+      .append("\r\n");
+  append_fields(head, headers);
+  if (status < 200) return head.append("\r\n");
+  if (!headers.get("date")) head.append(loop_->date_field());
+  if (sending_ == Sending::chunked) {
+    head.append("Transfer-Encoding: chunked\r\n");
+  } else if (length && status != 204 && status != 304) {
+    head.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
+  }
+  if (loop_->draining) close_after_ = true;
+  if (close_after_) {
+    head.append("Connection: close\r\n");
+  } else if (request_.minor_version == 0) {
+    head.append("Connection: keep-alive\r\n");
+  }
+  return head.append("\r\n");
+}
+
+Task<Result<void>> ServerConnection::respond(ServerResponse response) {
+  const bool silent = is_head_ || response.body_omitted || bodiless(response.status);
+  sending_ = Sending::no_body;
+  status_ = response.status;
+  // A body that will not be read is not worth a connection.
+  if (continue_expected_ ||
+      (framing_.kind == BodyFraming::Kind::length && body_left_ > kSkippedBody && !body_ended_))
+    close_after_ = true;
+  const std::string head = head_of(response.status, response.headers, response.body.size());
+  std::vector<asio::const_buffer> buffers{asio::buffer(head)};
+  if (!silent) buffers.push_back(asio::buffer(response.body));
+  auto sent = co_await send(std::move(buffers));
+  if (!sent) co_return sent;
+  if (!silent) bytes_sent_ = response.body.size();
+  sending_ = Sending::ended;
+  co_return Result<void>{};
+}
+
+Task<Result<void>> ServerConnection::begin(int status, Headers headers, std::optional<std::uint64_t> length) {
+  status_ = status;
+  if (is_head_ || bodiless(status)) {
+    sending_ = Sending::no_body;
+  } else if (length) {
+    sending_ = Sending::length;
+    to_send_ = *length;
+  } else if (request_.minor_version >= 1) {
+    sending_ = Sending::chunked;
+  } else {
+    sending_ = Sending::until_close;
+    close_after_ = true;
+  }
+  if (continue_expected_) close_after_ = true;
+  const std::string head = head_of(status, headers, length);
+  std::vector<asio::const_buffer> buffers{asio::buffer(head)};
+  co_return co_await send(std::move(buffers));
+}
+
+Task<Result<void>> ServerConnection::write(std::string_view piece) {
+  if (piece.empty() || sending_ == Sending::no_body) co_return Result<void>{};
+  std::vector<asio::const_buffer> buffers;
+  const ChunkHeader header(piece.size());
+  if (sending_ == Sending::chunked) buffers.push_back(asio::buffer(header.text()));
+  buffers.push_back(asio::buffer(piece));
+  if (sending_ == Sending::chunked) buffers.push_back(asio::buffer(kChunkEnd));
+  if (sending_ == Sending::length) {
+    if (piece.size() > to_send_) co_return Error{ErrorCode::internal, "more was written than announced"};
+    to_send_ -= piece.size();
+  }
+  bytes_sent_ += piece.size();
+  co_return co_await send(std::move(buffers));
+}
+
+Task<Result<void>> ServerConnection::finish(Headers trailers) {
+  if (sending_ == Sending::length && to_send_ > 0)
+    co_return Error{ErrorCode::internal, "less was written than announced"};
+  if (sending_ == Sending::chunked) {
+    auto end = last_chunk(trailers);
+    if (!end) co_return std::move(end).error();
+    const std::string text = *std::move(end);
+    std::vector<asio::const_buffer> buffers{asio::buffer(text)};
+    auto sent = co_await send(std::move(buffers));
+    if (!sent) co_return sent;
+  }
+  sending_ = Sending::ended;
+  co_return Result<void>{};
+}
+
+Task<Result<void>> ServerConnection::interim(int status, Headers headers) {
+  if (status == 100) {
+    if (!continue_expected_) co_return Result<void>{};
+    continue_expected_ = false;
+  }
+  if (request_.minor_version == 0) co_return Result<void>{};
+  const std::string head = head_of(status, headers, std::nullopt);
+  std::vector<asio::const_buffer> buffers{asio::buffer(head)};
+  co_return co_await send(std::move(buffers));
+}
+
+Task<Result<void>> ServerConnection::switch_protocols(Headers headers) {
+  status_ = 101;
+  close_after_ = true;
+  const std::string head = head_of(101, headers, std::nullopt);
+  std::vector<asio::const_buffer> buffers{asio::buffer(head)};
+  auto sent = co_await send(std::move(buffers));
+  sending_ = Sending::tunnel;
+  co_return sent;
+}
+
+void ServerConnection::shut_down_sending() {
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  sending_ = Sending::ended;
+}
+
+// --- the end ----------------------------------------------------------------------------------------------------
+
+void ServerConnection::check_deadlines(Moment now) {
+  if (now < read_deadline_ && now < write_deadline_) return;
+  read_deadline_ = Moment::max();
+  write_deadline_ = Moment::max();
+  timed_out_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+void ServerConnection::close_if_idle() {
+  if (!busy_ && input_.empty()) close();
+}
+
+void ServerConnection::close() {
+  if (closed_) return;
+  closed_ = true;
+  read_deadline_ = Moment::max();
+  write_deadline_ = Moment::max();
+  error_code ignored;
+  socket_.close(ignored);
+  if (busy_) cancellation_.emit(asio::cancellation_type::terminal);
+}
+
+}  // namespace facetheory

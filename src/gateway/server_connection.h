@@ -1,0 +1,131 @@
+// One client's connection, inside HttpServer: reads requests, has them answered one after the other, and goes.
+//
+// Lives on its event loop and is touched by that thread only. While it waits for a request it owns no buffer: what comes
+// is read into one of the loop's, and kept only if a request is not complete. Deadlines are numbers, which the loop looks
+// at several times a second, so that a request sets no timer.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/http/body_framing.h"
+#include "facetheory/http/chunked.h"
+#include "facetheory/http/message_head.h"
+
+namespace facetheory {
+
+class ServerConnection;
+
+// What the connections of one event loop share.
+struct ServerLoop {
+  ServerLoop(EventLoop loop, std::atomic<std::size_t>& total);
+
+  const boost::asio::any_io_executor executor;
+  const ExchangeHandler handler;
+  std::atomic<std::size_t>& total;  // Connections of all loops.
+
+  // Touched on the loop's thread only.
+  std::vector<boost::asio::ip::tcp::acceptor> acceptors;
+  std::vector<ServerConnection*> connections;
+  std::shared_ptr<const ServerLimits> limits;
+  bool draining = false;
+  std::string received;  // Where a connection without bytes of its own reads into.
+  boost::asio::steady_timer sweep;
+  std::string date;  // "Date: ...\r\n", of the second `date_of`.
+  std::int64_t date_of = -1;
+
+  std::string_view date_field();
+};
+
+class ServerConnection final : public ServerExchange, public std::enable_shared_from_this<ServerConnection> {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  ServerConnection(std::shared_ptr<ServerLoop> loop, boost::asio::ip::tcp::socket socket, std::string peer);
+  ~ServerConnection() override;
+
+  void start();
+  void close_if_idle();
+  void close();  // Whatever is going on.
+  void check_deadlines(Moment now);
+
+  bool has_body() const override { return framing_.kind != BodyFraming::Kind::none; }
+  std::optional<std::uint64_t> body_length() const override;
+  bool expects_continue() const override { return continue_expected_; }
+  Task<Result<std::string_view>> read() override;
+  const Headers& trailers() const override { return decoder_.trailers(); }
+  Task<Result<void>> respond(ServerResponse response) override;
+  Task<Result<void>> begin(int status, Headers headers, std::optional<std::uint64_t> length) override;
+  Task<Result<void>> write(std::string_view piece) override;
+  Task<Result<void>> finish(Headers trailers) override;
+  Task<Result<void>> interim(int status, Headers headers) override;
+  Task<void> client_left() override;
+  Task<Result<void>> switch_protocols(Headers headers) override;
+  void shut_down_sending() override;
+
+ private:
+  // How the answer's body is framed.
+  enum class Sending { nothing_yet, no_body, length, chunked, until_close, tunnel, ended };
+
+  void wait_for_request();
+  void on_readable();
+  bool look_at(std::string_view bytes);  // Whether a request, or what is none, has begun to be answered.
+  void take_over_head();
+  void begin_exchange();
+  void refuse(int status, std::string why);
+  static Task<void> run(std::shared_ptr<ServerConnection> self);
+  static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
+  Task<void> answer();
+  Task<bool> skip_rest_of_body();
+  Task<void> linger();
+
+  Task<Result<std::string_view>> receive();
+  Task<Result<void>> send(std::vector<boost::asio::const_buffer> buffers);
+  std::string head_of(int status, const Headers& headers, std::optional<std::uint64_t> length);
+
+  // Constant after construction.
+  const std::shared_ptr<ServerLoop> loop_;
+  const std::shared_ptr<const ServerLimits> limits_;
+  const std::string peer_;
+
+  std::size_t place_ = 0;  // In the loop's list.
+  boost::asio::ip::tcp::socket socket_;
+  std::string input_;          // Received and not yet consumed.
+  std::size_t head_seen_ = 0;  // Of it: where no head ends.
+  std::string piece_;          // The last that read() gave, where it had to be kept.
+  RequestHead head_;
+  bool busy_ = false;  // A request is being answered.
+  bool close_after_ = false;
+  bool timed_out_ = false;
+  bool client_left_ = false;
+  bool closed_ = false;
+  bool waits_for_head_ = false;
+  Moment read_deadline_ = Moment::max();
+  Moment write_deadline_ = Moment::max();
+  boost::asio::cancellation_signal cancellation_;
+
+  // Of the request that is being answered.
+  BodyFraming framing_;
+  ChunkedDecoder decoder_;
+  std::uint64_t body_left_ = 0;
+  std::uint64_t body_read_ = 0;
+  bool body_ended_ = true;
+  bool continue_expected_ = false;
+  bool is_head_ = false;
+  Sending sending_ = Sending::nothing_yet;
+  std::uint64_t to_send_ = 0;
+};
+
+}  // namespace facetheory

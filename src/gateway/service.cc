@@ -1,0 +1,289 @@
+#include "facetheory/gateway/service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "facetheory/base/log.h"
+#include "facetheory/base/run_on.h"
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/gateway/access_log.h"
+#include "facetheory/gateway/gateway.h"
+#include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/site.h"
+#include "facetheory/table/open_table.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+
+// An event loop on a thread of its own.
+class LoopThread {
+ public:
+  LoopThread() : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {}
+  ~LoopThread() {
+    guard_.reset();
+    context_.stop();
+    thread_.join();
+  }
+
+  asio::any_io_executor executor() { return context_.get_executor(); }
+
+ private:
+  asio::io_context context_;
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  std::thread thread_;
+};
+
+ServerLimits server_limits(const Limits& limits) {
+  ServerLimits server;
+  server.header_bytes = limits.header_bytes;
+  server.body_bytes = limits.body_bytes;
+  server.connections = static_cast<std::size_t>(limits.connections);
+  server.header_timeout = limits.header_timeout;
+  server.body_timeout = limits.body_timeout;
+  server.idle_timeout = limits.idle_timeout;
+  server.write_timeout = limits.write_timeout;
+  return server;
+}
+
+EngineOptions engine_options(const Config& config, const ServiceOptions& options) {
+  EngineOptions engine;
+  engine.pointer_ttl = config.pointer_ttl;
+  engine.memory = config.memory;
+  engine.renders = config.limits.renders;
+  engine.owner = options.owner;
+  engine.prepare = [](Body body) {
+    auto page = std::make_shared<const PreparedPage>(std::move(body));
+    const std::size_t cost = page->cost();
+    return PreparedBody{std::move(page), cost};
+  };
+  return engine;
+}
+
+// What cannot change while it runs.
+std::vector<std::string> needing_restart(const Config& before, const Config& after) {
+  std::vector<std::string> keys;
+  const auto compare = [&](const char* key, bool same) {
+    if (!same) keys.emplace_back(key);
+  };
+  compare("listen", before.listen == after.listen);
+  compare("admin", before.admin == after.admin);
+  compare("threads", before.threads == after.threads);
+  compare("table", before.table == after.table);
+  compare("bodies", before.bodies == after.bodies);
+  compare("memory", before.memory == after.memory);
+  compare("pointer_ttl", before.pointer_ttl == after.pointer_ttl);
+  compare("access_log", before.access_log == after.access_log);
+  compare("limits.renders", before.limits.renders == after.limits.renders);
+  return keys;
+}
+
+}  // namespace
+
+class Service::State {
+ public:
+  State(Config config, ServiceOptions options) : config_(std::move(config)), options_(std::move(options)) {}
+  ~State() { stop(); }
+
+  Result<void> start();
+  std::vector<std::string> reload(Config config);
+  void stop();
+
+  std::vector<ListenAddress> listening_;
+  std::optional<ListenAddress> admin_;
+
+  EngineCounters counters() const { return engine_->counters(); }
+  EngineGauges gauges() const { return engine_->gauges(); }
+  std::size_t connections() const { return server_->connections(); }
+
+ private:
+  // One event loop and who answers there.
+  struct Front {
+    LoopThread thread;
+    std::unique_ptr<Gateway> gateway;
+    std::unique_ptr<AccessLogWriter> access_log;
+    std::unique_ptr<asio::steady_timer> flushing;
+  };
+
+  Result<void> open_stores();
+  void make_front(const std::shared_ptr<const Site>& site);
+  static void keep_flushing(Front& front);
+
+  Config config_;
+  const ServiceOptions options_;
+  bool stopped_ = false;
+
+  // In the order in which they need one another; the threads end last of all that run on them.
+  LoopThread background_;
+  std::unique_ptr<Table> table_;
+  std::unique_ptr<BodyStore> bodies_;
+  std::optional<Isr> isr_;
+  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<AccessLogFile> access_log_;
+  std::vector<std::unique_ptr<Front>> fronts_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+Result<void> Service::State::open_stores() {
+  auto table = open_table(config_.table, background_.executor());
+  if (!table) return std::move(table).error();
+  table_ = *std::move(table);
+  auto bodies = open_bodies(config_.bodies, background_.executor());
+  if (!bodies) return std::move(bodies).error();
+  bodies_ = *std::move(bodies);
+  // So that a table that is not there is told now and not with the first request.
+  Result<TableDescription> described =
+      *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
+  if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
+  if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
+  if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
+  if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
+  isr_.emplace(Isr{*table_, *bodies_, options_.clock});
+  return {};
+}
+
+void Service::State::make_front(const std::shared_ptr<const Site>& site) {
+  auto front = std::make_unique<Front>();
+  if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
+  GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_};
+  parts.on_answered = [&front = *front, id_header = config_.request_id_header](const RequestRecord& record) {
+    if (!front.access_log) return;
+    const ServerRequest& request = record.exchange.request();
+    AccessRecord line;
+    line.time = std::chrono::floor<std::chrono::milliseconds>(system_clock().now() - record.took);
+    line.peer = request.peer;
+    line.method = request.method;
+    line.host = record.host;
+    line.target = request.target;
+    line.status = record.exchange.status();
+    line.bytes = record.exchange.bytes_sent();
+    line.took = record.took;
+    line.state = record.state;
+    line.tenant = record.tenant;
+    line.route = record.route;
+    line.request_id = request.headers.get(id_header).value_or("");
+    line.user_agent = request.headers.get("user-agent").value_or("");
+    line.referer = request.headers.get("referer").value_or("");
+    line.detail = record.reason;
+    front.access_log->write(line);
+  };
+  front->gateway = std::make_unique<Gateway>(std::move(parts), site);
+  if (front->access_log) {
+    front->flushing = std::make_unique<asio::steady_timer>(front->thread.executor());
+    asio::post(front->thread.executor(), [&front = *front] { keep_flushing(front); });
+  }
+  fronts_.push_back(std::move(front));
+}
+
+void Service::State::keep_flushing(Front& front) {
+  front.access_log->flush();
+  front.flushing->expires_after(std::chrono::milliseconds(250));
+  front.flushing->async_wait([&front](boost::system::error_code cancelled) {
+    if (!cancelled) keep_flushing(front);
+  });
+}
+
+Result<void> Service::State::start() {
+  if (auto opened = open_stores(); !opened) return opened;
+  engine_ = std::make_unique<Engine>(background_.executor(), *isr_, engine_options(config_, options_));
+  if (config_.access_log != AccessLog::off) {
+    auto file = AccessLogFile::open(options_.access_log);
+    if (!file) return std::move(file).error();
+    access_log_ = *std::move(file);
+  }
+  const auto site = std::make_shared<const Site>(config_, background_.executor());
+  const int threads =
+      config_.threads.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  std::vector<EventLoop> loops;
+  for (int i = 0; i < threads; ++i) {
+    make_front(site);
+    Gateway& gateway = *fronts_.back()->gateway;
+    loops.push_back({fronts_.back()->thread.executor(),
+                     [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); }});
+  }
+  server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
+  for (const ListenAddress& address : config_.listen) {
+    auto port = server_->listen(address.host, address.port);
+    if (!port) return std::move(port).error();
+    listening_.push_back({address.host, *port});
+  }
+  return {};
+}
+
+std::vector<std::string> Service::State::reload(Config config) {
+  const std::vector<std::string> left = needing_restart(config_, config);
+  const auto site = std::make_shared<const Site>(config, background_.executor());
+  for (const auto& front : fronts_)
+    asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
+  server_->set_limits(server_limits(config.limits));
+  return left;
+}
+
+void Service::State::stop() {
+  if (std::exchange(stopped_, true)) return;
+  const auto wait = [this](Task<void> task) {
+    asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
+  };
+  if (server_) wait(server_->drain(config_.limits.drain_timeout));
+  if (engine_) wait(engine_->drain());
+  for (const auto& front : fronts_) {
+    if (!front->flushing) continue;
+    std::promise<void> flushed;
+    asio::post(front->thread.executor(), [&] {
+      front->flushing->cancel();
+      front->access_log->flush();
+      flushed.set_value();
+    });
+    flushed.get_future().get();
+  }
+  server_.reset();
+}
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Service::~Service() = default;
+
+Result<std::unique_ptr<Service>> Service::start(Config config, ServiceOptions options) {
+  auto state = std::make_unique<State>(std::move(config), std::move(options));
+  auto started = state->start();
+  if (!started) return std::move(started).error();
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+const std::vector<ListenAddress>& Service::listening() const {
+  return state_->listening_;
+}
+const std::optional<ListenAddress>& Service::admin() const {
+  return state_->admin_;
+}
+std::vector<std::string> Service::reload(Config config) {
+  return state_->reload(std::move(config));
+}
+void Service::stop() {
+  state_->stop();
+}
+EngineCounters Service::counters() const {
+  return state_->counters();
+}
+EngineGauges Service::gauges() const {
+  return state_->gauges();
+}
+std::size_t Service::connections() const {
+  return state_->connections();
+}
+
+}  // namespace facetheory
