@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t kLineBuffer = std::size_t{64} << 10;
 constexpr std::size_t kLongestValue = 2048;
-constexpr int kLastChanceMilliseconds = 1000;
+constexpr Duration kLastChance = std::chrono::seconds(1);
+constexpr int kFruitlessAttempts = 100;  // At the end: others may be quicker to fill what has become free.
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 void append_unsigned(std::string& to, std::uint64_t number) {
@@ -305,11 +306,17 @@ Result<std::shared_ptr<AccessLogFile>> AccessLogFile::open(int descriptor) {
 
 AccessLogFile::~AccessLogFile() {
   const WithoutSigpipe guard;
-  if (!write_rest()) {
-    pollfd writable{descriptor_, POLLOUT, 0};
-    if (::poll(&writable, 1, kLastChanceMilliseconds) == 1) write_rest();
+  const Duration deadline = system_clock().monotonic() + kLastChance;
+  for (int i = 0; i < kFruitlessAttempts && !write_rest() && wait_for_room(deadline); ++i) {
   }
   ::close(descriptor_);
+}
+
+bool AccessLogFile::wait_for_room(Duration deadline) const {
+  const Duration left = deadline - system_clock().monotonic();
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration(0))).count();
+  pollfd writable{descriptor_, POLLOUT, 0};
+  return ::poll(&writable, 1, static_cast<int>(limit)) == 1 && (writable.revents & (POLLERR | POLLHUP)) == 0;
 }
 
 // What to write at once. A pipe takes up to PIPE_BUF bytes whole or not at all, so that whole lines of no more than that
@@ -370,7 +377,14 @@ AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog 
 }
 
 AccessLogWriter::~AccessLogWriter() {
+  const Duration deadline = system_clock().monotonic() + kLastChance;
   flush();
+  for (int fruitless = 0; stuck_ && fruitless < kFruitlessAttempts && file_->wait_for_room(deadline);
+       ++fruitless) {
+    const std::size_t before = lines_.size();
+    flush();
+    if (lines_.size() < before) fruitless = 0;
+  }
 }
 
 void AccessLogWriter::write(const AccessRecord& record) {
