@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "facetheory/base/utf8.h"
@@ -347,6 +348,38 @@ TEST(AccessLogWriter, ALineLongerThanAPipeTakesAtOnceIsCompletedBeforeAnyOther) 
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0] + "\n", line(large, AccessLog::text));
+}
+
+// Containers hand on pipes that belong to another user.
+TEST(AccessLogWriter, APipeThatCannotBeOpenedAgainDoesNotBlockEither) {
+  Pipe pipe;
+  pipe.make_small();
+  ASSERT_EQ(::fchmod(pipe.ends[1], 0), 0);
+  const bool root = ::geteuid() == 0;
+  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
+  ASSERT_LT(::open(("/proc/self/fd/" + std::to_string(pipe.ends[1])).c_str(), O_WRONLY | O_CLOEXEC), 0);
+  const auto file = opened(pipe.ends[1]);
+  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+  AccessLogWriter writer(file, AccessLog::text);
+  int written = 0;
+  for (; writer.lost() == 0 && written < 100'000; ++written)
+    writer.write(numbered(std::to_string(written)));
+  EXPECT_EQ(writer.lost(), 1U);
+  std::string text;
+  for (int round = 0; round < 1000 && text.find(" lost 1 ") == std::string::npos; ++round) {
+    text += pipe.read();
+    writer.flush();
+  }
+  EXPECT_EQ(lines_of(text).size(), static_cast<std::size_t>(written));  // One lost, one that says so.
+  const std::string agent(2000, '\n');
+  const AccessRecord large{.target = agent, .user_agent = agent, .referer = agent};
+  writer.write(large);
+  text.clear();
+  for (int round = 0; round < 100; ++round) {
+    writer.flush();
+    text += pipe.read();
+  }
+  EXPECT_EQ(text, line(large, AccessLog::text));
 }
 
 TEST(AccessLogWriter, AtTheEndASlowReaderGetsTheRest) {
