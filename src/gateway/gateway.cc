@@ -112,7 +112,7 @@ class Gateway::Request {
   Task<void> serve_page(PageKey key);
   Task<void> send_page(Served served, std::optional<Forwarded> forwarded);
   Task<void> send_unstored(Served served, Forwarded forwarded);
-  Task<void> pass(std::string_view state, std::string reason, Forwarded forwarded);
+  Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
   Task<void> invalidate_after(int status, const Headers& headers);
   Task<void> invalidate_url(PageKey key, bool tagged);
@@ -162,10 +162,10 @@ Task<void> Gateway::Request::answer() {
   if (!key) co_return co_await refuse(status_of(key.error().code), key.error().message);
   if (auto* bypass = std::get_if<Bypass>(&*key)) {
     const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
-    co_return co_await pass("bypass", std::move(bypass->reason), why);
+    co_return co_await pass(std::move(bypass->reason), why);
   }
   if (rules_.for_origin)
-    co_return co_await pass("bypass", "only the origin can tell whether its condition holds",
+    co_return co_await pass("only the origin can tell whether its condition holds",
                             Forwarded::bypass);
   co_await serve_page(std::get<PageKey>(*std::move(key)));
 }
@@ -255,7 +255,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (!served) {
-      state_ = "error";
+      state_ = name(ServedAs::failed);
       const std::int64_t retry_at = served.error().retry_at;
       co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
     }
@@ -267,30 +267,30 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         varying.insert(varying.end(), other.vary.begin(), other.vary.end());
         auto next = page_of(page.cache_key + " v:" + variant_key(other.vary, may_vary), page.tenant);
         if (!next || route_->key == KeyStyle::facetheory)
-          co_return co_await pass("pass", "there is no key for its variant", Forwarded::vary_miss);
+          co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
         continue;
       }
       case ServedAs::pass:
-        co_return co_await pass("pass", std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
+        co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
       case ServedAs::absent:
         if (!rules_.only_if_cached)
-          co_return co_await pass("pass", "the request says no-store", Forwarded::request);
+          co_return co_await pass("the request says no-store", Forwarded::request);
         state_ = name(served->as);
         co_return co_await refuse(
             504, "nothing is stored that could answer this, and the request says only-if-cached");
       case ServedAs::failed:
       case ServedAs::uncached:
         if (served->body->metadata.status == 0)
-          co_return co_await pass("pass", "it is larger than pages may be",
+          co_return co_await pass("it is larger than pages may be",
                                   forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), forwarded);
     }
   }
-  co_await pass("pass", "Vary leads from variant to variant", Forwarded::vary_miss);
+  co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
 }
 
 Task<void> Gateway::Request::send_page(Served served, std::optional<Forwarded> forwarded) {
@@ -352,8 +352,8 @@ Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t re
 
 // --- what is no page --------------------------------------------------------------------------------------------
 
-Task<void> Gateway::Request::pass(std::string_view state, std::string reason, Forwarded forwarded) {
-  state_ = state;
+Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
+  state_ = name(ServedAs::pass);
   reason_ = std::move(reason);
   PassThrough pass;
   pass.request.method = request_.method;
