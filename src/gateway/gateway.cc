@@ -165,8 +165,7 @@ Task<void> Gateway::Request::answer() {
     co_return co_await pass(std::move(bypass->reason), why);
   }
   if (rules_.for_origin)
-    co_return co_await pass("only the origin can tell whether its condition holds",
-                            Forwarded::bypass);
+    co_return co_await pass("only the origin can tell whether its condition holds", Forwarded::bypass);
   co_await serve_page(std::get<PageKey>(*std::move(key)));
 }
 
@@ -225,8 +224,9 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
   std::optional<Forwarded> forwarded;
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
-    OriginRender render{site_->renderers.at(route_->origin), render_request(key, varying, may_vary),
-                        store_policy(), key.tags, url_tag(target_, key.target)};
+    OriginRender render{
+        site_->renderers.at(route_->origin), render_request(key, varying, may_vary), store_policy(), key.tags,
+        url_tag(target_, key.target),        &parts_.metrics.origin(route_->origin)};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
       return engine.body(std::move(s3_key));
@@ -275,16 +275,14 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::pass:
         co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
       case ServedAs::absent:
-        if (!rules_.only_if_cached)
-          co_return co_await pass("the request says no-store", Forwarded::request);
+        if (!rules_.only_if_cached) co_return co_await pass("the request says no-store", Forwarded::request);
         state_ = name(served->as);
         co_return co_await refuse(
             504, "nothing is stored that could answer this, and the request says only-if-cached");
       case ServedAs::failed:
       case ServedAs::uncached:
         if (served->body->metadata.status == 0)
-          co_return co_await pass("it is larger than pages may be",
-                                  forwarded.value_or(Forwarded::uri_miss));
+          co_return co_await pass("it is larger than pages may be", forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), forwarded);
@@ -382,7 +380,9 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
       return invalidate_after(answered, headers);
     };
   }
+  OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
+  if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
   log(LogLevel::warning, "the origin gave no answer: " + to_string(passed.error()));
   co_await refuse(502, "the origin gave no answer");
@@ -447,7 +447,8 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
 
 // --- the gateway ------------------------------------------------------------------------------------------------
 
-Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site) : parts_(std::move(parts)) {
+Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
+    : parts_(std::move(parts)), metrics_(parts_.metrics.add_loop()) {
   use(std::move(site));
 }
 Gateway::~Gateway() = default;
@@ -466,7 +467,9 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   } catch (...) {
     interrupted = std::current_exception();
   }
-  if (parts_.on_answered) parts_.on_answered(request.record(parts_.isr.clock.monotonic() - began));
+  const RequestRecord record = request.record(parts_.isr.clock.monotonic() - began);
+  metrics_.answered(record.state, exchange.status(), exchange.bytes_sent(), record.took);
+  if (parts_.on_answered) parts_.on_answered(record);
   if (interrupted) std::rethrow_exception(interrupted);
 }
 

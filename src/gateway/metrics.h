@@ -65,6 +65,31 @@ class OriginMetrics {
   std::atomic<bool> up_ = true;
 };
 
+// One request to an origin; unless it is answered it has failed.
+class OriginTiming {
+ public:
+  // Counts nothing without metrics. The clock must outlive it.
+  OriginTiming(OriginMetrics* metrics, Clock& clock)
+      : metrics_(metrics), clock_(clock), began_(clock.monotonic()) {
+    if (metrics_ != nullptr) metrics_->began();
+  }
+  ~OriginTiming() {
+    if (metrics_ != nullptr) metrics_->failed(clock_.monotonic() - began_);
+  }
+  OriginTiming(const OriginTiming&) = delete;
+  OriginTiming& operator=(const OriginTiming&) = delete;
+
+  void answered(int status) {
+    if (metrics_ != nullptr) metrics_->answered(status, clock_.monotonic() - began_);
+    metrics_ = nullptr;
+  }
+
+ private:
+  OriginMetrics* metrics_;
+  Clock& clock_;
+  const Duration began_;
+};
+
 // As the engine has them now.
 struct EngineSnapshot {
   std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
