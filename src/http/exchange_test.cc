@@ -423,18 +423,19 @@ TEST(HttpExchange, RefusesAHeadLargerThanAllowed) {
 
 TEST(HttpExchange, ASlowReaderHoldsTheServerBackAndLosesNothing) {
   const std::string body(48 << 20, 'b');
+  const std::string answer = http_answer(200, body);
   std::atomic<bool> all_written = false;
   ScriptedServer server([&](Peer& peer) {
     peer.read_request();
-    peer.write(http_answer(200, body));
+    peer.write(answer);
     all_written = true;
     peer.wait_for_close();
   });
-  const auto client = client_for(server.url(), {.read_timeout = 200ms});
+  const auto client = client_for(server.url(), {.read_timeout = 1000ms});
   const Exchange exchange = opened(*client, get("/"));
   ASSERT_TRUE(run(exchange->read_head()));
   std::string got(*run(exchange->read()));
-  std::this_thread::sleep_for(500ms);  // The reader's pace is what is tested: longer than read_timeout.
+  std::this_thread::sleep_for(1300ms);  // The reader's pace is what is tested: longer than read_timeout.
   EXPECT_FALSE(all_written);
   got += *run(collect(*exchange));
   EXPECT_TRUE(got == body);
