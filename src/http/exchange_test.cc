@@ -572,15 +572,17 @@ TEST(HttpExchange, ItsSilenceCountsWhileItIsAskedToContinue) {
 }
 
 TEST(HttpExchange, AnOriginThatTakesNoMoreOfTheBodyIsSilent) {
-  ScriptedServer server([](Peer& peer) {
+  Gate gate;
+  ScriptedServer server([&](Peer& peer) {
     peer.read(1);
-    std::this_thread::sleep_for(600ms);  // Longer than the client's patience; the body fits into no buffer.
+    gate.wait();  // Reads no more; the body fits into no buffer.
   });
   const auto client = client_for(server.url(), {.read_timeout = 200ms});
   const Exchange exchange = opened(*client, post(""), body_of(64 << 20));
   const std::string body(64 << 20, 'x');
   expect_error(run(exchange->write(body)), ErrorCode::ambiguous,
                "send to " + server.url() + ": silent for 200 ms");
+  gate.open();
 }
 
 TEST(HttpExchange, ATunnelMayBeSilentUnlessTheCallerLimitsIt) {
@@ -618,9 +620,10 @@ TEST(HttpExchange, CancellingAReadEndsItAndTheExchangeClosesItsConnection) {
 }
 
 TEST(HttpExchange, NothingIsWrittenBehindACancelledWrite) {
-  ScriptedServer server([](Peer& peer) {
+  Gate gate;
+  ScriptedServer server([&](Peer& peer) {
     peer.read(1);
-    std::this_thread::sleep_for(500ms);
+    gate.wait();  // Reads no more; the body fits into no buffer.
   });
   const auto client = client_for(server.url());
   const Exchange exchange = opened(*client, post(""), kChunkedBody);
@@ -629,6 +632,7 @@ TEST(HttpExchange, NothingIsWrittenBehindACancelledWrite) {
   EXPECT_TRUE(writing.cancel());
   expect_error(run(exchange->write("more")), ErrorCode::invalid, "cancelled");
   expect_error(run(exchange->finish()), ErrorCode::invalid, "cancelled");
+  gate.open();
 }
 
 TEST(HttpExchange, DestroyingItEndsAReadInFlight) {
