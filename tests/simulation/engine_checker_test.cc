@@ -99,7 +99,7 @@ TEST_F(EngineCheckerTest, FindsNothingInAnOrderlyLife) {
   lease("t1");
   const auto rendering = render("t1");
   pass(500);
-  engines_.render_ended(rendering, "<p>body-1", true, now_);
+  engines_.render_ended(rendering, "<p>body-1", RenderEnd::succeeded, now_);
   meta("body-1", seconds());
   answer(first, Kind::miss);
   answer(ask(), Kind::hit);
@@ -110,7 +110,7 @@ TEST_F(EngineCheckerTest, FindsNothingInAnOrderlyLife) {
   answer(ask(), Kind::failed);
   const auto uncached = ask();
   const auto without_lease = render("");
-  engines_.render_ended(without_lease, "<p>x", true, now_);
+  engines_.render_ended(without_lease, "<p>x", RenderEnd::succeeded, now_);
   answer(uncached, Kind::uncached, "", "<p>x");
   engines_.check_waiting(moment());
   expect_clean();
@@ -337,7 +337,7 @@ TEST_F(EngineCheckerTest, SeesTwoRendersAtOnceInOneNode) {
 
 TEST_F(EngineCheckerTest, SeesTwoRendersUnderOneLease) {
   lease("t1");
-  engines_.render_ended(render("t1"), "<p>1", true, now_);
+  engines_.render_ended(render("t1"), "<p>1", RenderEnd::succeeded, now_);
   render("t1", 2);
   expect("twice under one lease");
 }
@@ -359,7 +359,7 @@ TEST_F(EngineCheckerTest, AllowsARenderOfAPageWhoseWindowHasEndedOrWhoseBodyIsGo
   page();
   lease("t1");
   pass(50'000);
-  engines_.render_ended(render("t1"), "<p>1", true, now_);
+  engines_.render_ended(render("t1"), "<p>1", RenderEnd::succeeded, now_);
   meta("body-2", seconds());
   engines_.body_removed("body-2");
   pass(1);
@@ -393,14 +393,14 @@ TEST_F(EngineCheckerTest, SeesTheBytesOfARenderThatFailedServed) {
   page();
   lease("t1");
   pass(60'000);
-  engines_.render_ended(render("t1"), "<p>body-1", false, now_);
+  engines_.render_ended(render("t1"), "<p>body-1", RenderEnd::failed, now_);
   answer(ask(), Kind::stale);
   expect("of a render that failed");
 }
 
 TEST_F(EngineCheckerTest, SeesTheBytesOfARenderThatFailedStored) {
   lease("t1");
-  engines_.render_ended(render("t1"), "<p>broken", false, now_);
+  engines_.render_ended(render("t1"), "<p>broken", RenderEnd::failed, now_);
   engines_.body_written("body-3", "<p>broken", false);
   expect("was stored");
 }
@@ -414,13 +414,13 @@ TEST_F(EngineCheckerTest, SeesTheBytesOfAnotherPage) {
   page();
   const auto other =
       engines_.render_began({.node = kNode, .pk = "CACHE#other", .request_id = {}, .token = {}}, now_);
-  engines_.render_ended(other, "<p>body-1", true, now_);
+  engines_.render_ended(other, "<p>body-1", RenderEnd::succeeded, now_);
   answer(ask(), Kind::hit);
   expect("with the bytes of CACHE#other");
 }
 
 TEST_F(EngineCheckerTest, SeesWhatWasNotRenderedForTheRequest) {
-  engines_.render_ended(render(""), "<p>x", true, now_);
+  engines_.render_ended(render(""), "<p>x", RenderEnd::succeeded, now_);
   pass(1);
   answer(ask(), Kind::uncached, "", "<p>x");
   expect("was not rendered for it");
