@@ -426,6 +426,91 @@ TEST_F(EngineCheckerTest, SeesWhatWasNotRenderedForTheRequest) {
   expect("was not rendered for it");
 }
 
+// --- private
+
+TEST_F(EngineCheckerTest, SeesAPrivatePageServedTwice) {
+  const auto first = ask();
+  const auto second = ask();
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>private", RenderEnd::not_to_be_stored, now_);
+  answer(first, Kind::uncached, "", "<p>private");
+  answer(second, Kind::pass, "", "");
+  expect_clean();
+  const auto third = ask();
+  answer(third, Kind::uncached, "", "<p>private");
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAPrivatePageStored) {
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>private", RenderEnd::not_to_be_stored, now_);
+  engines_.body_written("body-3", "<p>private", false);
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAPassWithoutAPrivatePage) {
+  answer(ask(), Kind::pass, "", "");
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAnApologyThatIsNone) {
+  page();
+  pass(60'000);
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>sorry", RenderEnd::failed, now_);
+  answer(ask(), Kind::apology, "", "<p>sorry");
+  expect_clean();
+  answer(ask(), Kind::apology);
+  expect("did not fail");
+}
+
+// --- review
+
+TEST_F(EngineCheckerTest, SeesWhatAReviewRefuses) {
+  struct Case {
+    Question question;
+    Kind kind;
+    bool refused;
+  };
+  const auto reviewed = [](Reviewing review) {
+    return Question{.node = kNode, .pk = kPk, .wait_limit = 10'000, .review = review};
+  };
+  const Question only_if_cached{.node = kNode, .pk = kPk, .wait_limit = 10'000, .only_if_cached = true};
+  const Case cases[] = {
+      {reviewed({}), Kind::other, true},
+      {reviewed({}), Kind::absent, true},
+      {reviewed({.suits = false}), Kind::other, false},
+      {reviewed({.suits = false}), Kind::hit, true},
+      {reviewed({.suits = false}), Kind::stale_metadata_error, true},
+      {reviewed({.fresh = false}), Kind::hit, true},
+      {reviewed({.while_stale = false, .on_failure = false}), Kind::stale, true},
+      {reviewed({.while_stale = false}), Kind::stale, false},
+      {reviewed({.even_uncertain = false}), Kind::stale_metadata_error, true},
+      {only_if_cached, Kind::hit, false},
+      {only_if_cached, Kind::absent, false},
+      {only_if_cached, Kind::miss, true},
+  };
+  for (const Case& each : cases) {
+    Checker checker;
+    EngineChecker engines(checker);
+    engines.node_began(kNode, {}, 0, now_);
+    engines.body_written("body-1", "<p>body-1", false);
+    Commit commit{
+        .changes = {
+            {{kPk, "META"},
+             {},
+             Attributes{{"s3_key", "body-1"}, {"generated_at", seconds()}, {"revalidate_seconds", 60}}}}};
+    engines.committed(commit, now_);
+    const auto number = engines.asked(each.question, moment());
+    engines.answered(number, {.kind = each.kind, .s3_key = "body-1", .bytes = "<p>body-1"}, moment());
+    EXPECT_EQ(checker.violation().has_value(), each.refused)
+        << name(each.kind) << ": " << checker.violation().value_or("nothing was found");
+    if (each.refused && checker.violation()) {
+      EXPECT_THAT(*checker.violation(), testing::HasSubstr("review: "));
+    }
+  }
+}
+
 // --- mismatch
 
 TEST_F(EngineCheckerTest, SeesARequestIdRefusedWithoutReason) {
