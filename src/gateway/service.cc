@@ -22,7 +22,7 @@
 #include "facetheory/gateway/access_log.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
-#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/table/open_table.h"
 
@@ -67,11 +67,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
   engine.memory = config.memory;
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
-  engine.prepare = [](Body body) {
-    auto page = std::make_shared<const PreparedPage>(std::move(body));
-    const std::size_t cost = page->cost();
-    return PreparedBody{std::move(page), cost};
-  };
+  engine.prepare = prepare_page;
   return engine;
 }
 
