@@ -12,14 +12,14 @@ constexpr std::size_t kSmallShare = 10;   // The small queue has a tenth of the 
 constexpr std::size_t kLargestShare = 4;  // A quarter of the budget is the most one body may take.
 constexpr std::size_t kOverhead = 256;    // Of an entry: nodes of list and map, string and object headers.
 
-std::size_t cost_of(std::string_view key, const Body& body) {
-  std::size_t cost = kOverhead + key.size() + body.bytes.size() + body.metadata.content_type.size();
-  for (const auto& [name, value] : body.metadata.headers)
-    cost += 2 * sizeof(std::string) + name.size() + value.size();
-  return cost;
-}
-
 }  // namespace
+
+std::size_t memory_of(const Body& body) {
+  std::size_t size = body.bytes.size() + body.metadata.content_type.size();
+  for (const auto& [name, value] : body.metadata.headers)
+    size += 2 * sizeof(std::string) + name.size() + value.size();
+  return size;
+}
 
 BodyCache::BodyCache(std::size_t budget) : budget_(budget), small_budget_(budget / kSmallShare) {}
 
@@ -31,9 +31,9 @@ std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
   return entry.body;
 }
 
-void BodyCache::insert(std::string key, std::shared_ptr<const Body> body) {
+void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::size_t size) {
   if (entries_.contains(key)) return;
-  const std::size_t cost = cost_of(key, *body);
+  const std::size_t cost = kOverhead + key.size() + size;
   if (cost > budget_ / kLargestShare) return;
   const auto ghost = ghost_positions_.find(std::hash<std::string_view>()(key));
   Queue& queue = ghost != ghost_positions_.end() ? main_ : small_;

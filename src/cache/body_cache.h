@@ -21,6 +21,9 @@
 
 namespace facetheory {
 
+// What a body takes in memory, about.
+std::size_t memory_of(const Body& body);
+
 class BodyCache {
  public:
   explicit BodyCache(std::size_t budget);
@@ -28,8 +31,9 @@ class BodyCache {
   // The body under that s3_key; null: not here.
   std::shared_ptr<const Body> find(std::string_view key);
 
-  // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays.
-  void insert(std::string key, std::shared_ptr<const Body> body);
+  // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays. `size` is
+  // what the body takes, without what it costs to keep it.
+  void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size);
 
   void erase(std::string_view key);
 

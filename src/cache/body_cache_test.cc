@@ -13,6 +13,11 @@ std::shared_ptr<const Body> body(std::size_t size, char fill = 'x') {
   return std::make_shared<const Body>(std::move(made));
 }
 
+void insert(BodyCache& cache, std::string key, std::shared_ptr<const Body> body) {
+  const std::size_t size = memory_of(*body);
+  cache.insert(std::move(key), std::move(body), size);
+}
+
 std::string key(int number) {
   return "body-" + std::to_string(number);
 }
@@ -21,7 +26,7 @@ TEST(BodyCache, FindsWhatWasInserted) {
   BodyCache cache(100'000);
   EXPECT_EQ(cache.find("a"), nullptr);
   const auto kept = body(10);
-  cache.insert("a", kept);
+  insert(cache, "a", kept);
   EXPECT_EQ(cache.find("a"), kept);
   EXPECT_EQ(cache.size(), 1U);
   EXPECT_GE(cache.bytes(), 10U);
@@ -31,7 +36,7 @@ TEST(BodyCache, NeverExceedsItsBudget) {
   BodyCache cache(50'000);
   SeededRandom random(1);
   for (int i = 0; i < 5'000; ++i) {
-    cache.insert(key(i), body(uniform(random, 12'000)));
+    insert(cache, key(i), body(uniform(random, 12'000)));
     ASSERT_LE(cache.bytes(), 50'000U);
     if (uniform(random, 3) == 0) cache.find(key(static_cast<int>(uniform(random, 5'000))));
     if (uniform(random, 7) == 0) cache.erase(key(static_cast<int>(uniform(random, 5'000))));
@@ -40,8 +45,8 @@ TEST(BodyCache, NeverExceedsItsBudget) {
 
 TEST(BodyCache, CountsWhatItHolds) {
   BodyCache cache(100'000);
-  cache.insert("a", body(1'000));
-  cache.insert("b", body(1'000));
+  insert(cache, "a", body(1'000));
+  insert(cache, "b", body(1'000));
   cache.erase("a");
   cache.erase("a");
   cache.erase("b");
@@ -51,23 +56,31 @@ TEST(BodyCache, CountsWhatItHolds) {
 
 TEST(BodyCache, DoesNotKeepABodyThatWouldDriveOutAllOthers) {
   BodyCache cache(10'000);
-  cache.insert("small", body(100));
-  cache.insert("large", body(9'000));
+  insert(cache, "small", body(100));
+  insert(cache, "large", body(9'000));
   EXPECT_EQ(cache.find("large"), nullptr);
   EXPECT_NE(cache.find("small"), nullptr);
+}
+
+TEST(BodyCache, CountsWhatItWasToldABodyTakes) {
+  BodyCache cache(100'000);
+  cache.insert("compressed, too", body(10), 20'000);
+  EXPECT_GE(cache.bytes(), 20'000U);
+  cache.insert("too much", body(10), 26'000);
+  EXPECT_EQ(cache.find("too much"), nullptr);
 }
 
 TEST(BodyCache, WhatIsInUseSurvivesAScan) {
   BodyCache cache(100'000);
   for (int i = 0; i < 20; ++i)
-    cache.insert(key(i), body(2'000));
+    insert(cache, key(i), body(2'000));
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i)
       cache.find(key(i));
   }
   // A crawler asks for ten times as much as fits, once each, while the twenty stay in use.
   for (int i = 1'000; i < 1'500; ++i) {
-    cache.insert(key(i), body(2'000));
+    insert(cache, key(i), body(2'000));
     if (i % 5 == 0) cache.find(key(i / 5 % 20));
   }
   int kept = 0;
@@ -79,28 +92,28 @@ TEST(BodyCache, WhatIsInUseSurvivesAScan) {
 TEST(BodyCache, WhatComesBackSoonAfterItsEvictionStays) {
   BodyCache cache(30'000);
   for (int i = 0; i < 15; ++i)
-    cache.insert(key(i), body(2'000));
+    insert(cache, key(i), body(2'000));
   ASSERT_EQ(cache.find(key(0)), nullptr);  // Evicted, and remembered.
-  cache.insert(key(0), body(2'000));
+  insert(cache, key(0), body(2'000));
   for (int i = 100; i < 109; ++i)
-    cache.insert(key(i), body(2'000));
+    insert(cache, key(i), body(2'000));
   EXPECT_NE(cache.find(key(0)), nullptr);
 }
 
 TEST(BodyCache, HandsOutBodiesThatOutliveTheirEviction) {
   BodyCache cache(10'000);
-  cache.insert("a", body(1'000, 'a'));
+  insert(cache, "a", body(1'000, 'a'));
   const auto held = cache.find("a");
   for (int i = 0; i < 100; ++i)
-    cache.insert(key(i), body(1'000));
+    insert(cache, key(i), body(1'000));
   EXPECT_EQ(held->bytes, std::string(1'000, 'a'));
 }
 
 TEST(BodyCache, KeepsTheFirstOfTwoUnderOneKey) {
   BodyCache cache(10'000);
   const auto first = body(10);
-  cache.insert("a", first);
-  cache.insert("a", body(10));
+  insert(cache, "a", first);
+  insert(cache, "a", body(10));
   EXPECT_EQ(cache.find("a"), first);
   EXPECT_EQ(cache.size(), 1U);
 }

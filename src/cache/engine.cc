@@ -1,60 +1,47 @@
 #include "facetheory/cache/engine.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
 #include <variant>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 
-#include "facetheory/base/log.h"
-#include "facetheory/cache/body_cache.h"
-#include "facetheory/cache/circuit_breaker.h"
-#include "facetheory/cache/event.h"
-#include "facetheory/cache/pointer_cache.h"
-#include "facetheory/isr/invalidate.h"
+#include "facetheory/cache/flights.h"
+#include "facetheory/cache/page_memory.h"
 
 namespace facetheory {
 namespace {
 
-using BodyPointer = std::shared_ptr<const Body>;
-
-// One regeneration under way. Written by its coroutine before `ended` is set, read by others afterwards.
-struct Flight {
-  explicit Flight(Duration now) : began(now) {}
-
-  const Duration began;       // Monotonic.
-  bool joined = false;        // Guarded by the engine's mutex: somebody has come since.
-  bool render_ended = false;  // Likewise: from now on it may have been published.
-  Event ended;
-  std::optional<Result<RegenerateOutcome>> outcome;
-  BodyPointer rendered;   // What was rendered here, if anything was.
-  bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
-};
-
-// One read of a pointer under way, which others wait for.
-struct Reading {
-  Event ended;
-  std::optional<Result<Pointer>> pointer;  // Empty in the end: whoever read it was interrupted.
-};
-
-// Of a pointer that is remembered, but must be read before it is served again.
-constexpr Duration kLongAgo = Duration::min() / 2;
-
-bool marked_stale(const Pointer& pointer, std::int64_t now) {
-  return judge(pointer.meta, now).state == PageState::fresh &&
-         judge(pointer.meta, pointer.marks, now).state == PageState::stale;
-}
-
 // Whether the page is so far beyond its window that it may not even be served as stale.
-bool too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
-  const bool invalidated = meta.generated_at == 0;
-  return policy.stale_for && !invalidated && !meta.pinned &&
-         now >= meta.generated_at + meta.revalidate_seconds +
+bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
+  return policy.stale_for && !meta.pinned &&
+         now >= meta.newest_generation() + meta.revalidate_seconds +
                     policy.stale_for->count();  // Rows hold no larger numbers.
 }
+
+// What a request finds, as far as one look goes.
+struct Verdict {
+  std::optional<Served> served;  // At once.
+  bool refresh = false;          // And is regenerated in the background.
+  // Otherwise the request waits for a render. Of the page that is at hand:
+  std::string reason;           // Why it is not good enough.
+  bool rejected = false;        // It is fresh but for its review.
+  bool when_contended = false;  // It may be served while another node renders,
+  bool when_failed = false;     // and when nothing came of the waiting.
+};
+
+class Counted {
+ public:
+  explicit Counted(std::atomic<std::size_t>& count) : count_(count) { ++count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { --count_; }
+
+ private:
+  std::atomic<std::size_t>& count_;
+};
 
 }  // namespace
 
@@ -84,274 +71,148 @@ std::string_view name(ServedAs served_as) {
   return "?";
 }
 
-class Engine::State : public std::enable_shared_from_this<State> {
+class Engine::State {
  public:
   State(const boost::asio::any_io_executor& executor, const Isr& isr, EngineOptions options)
       : isr_(isr),
-        options_(std::move(options)),
-        executor_(executor),
-        pointers_(options_.pointers),
-        bodies_(options_.memory),
-        breaker_(options_.breaker_failures, options_.breaker_pause) {}
+        options_(std::make_shared<const EngineOptions>(std::move(options))),
+        memory_(std::make_shared<PageMemory>(isr, options_)),
+        flights_(std::make_shared<Flights>(executor, isr, options_, memory_)) {}
 
   Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
-  Task<void> drain();
-  Task<Result<BodyPointer>> body_of(std::string s3_key);
-  EngineCounters counters() const {
-    const std::lock_guard lock(mutex_);
-    return counters_;
-  }
+  PageMemory& memory() { return *memory_; }
+  Flights& flights() { return *flights_; }
+  EngineCounters counters() const;
+  EngineGauges gauges() const;
 
  private:
-  Task<Result<Pointer>> look_up(Page page);
-  Task<Result<Pointer>> read_for_all(Page page, std::shared_ptr<Reading> reading);
-  Task<Result<Pointer>> read_pointer(Page page, Consistency consistency);
+  // What became of waiting for a flight; empty: the page has changed hands, look again.
+  using Landed = std::optional<Result<Served>>;
 
+  Task<Result<Served>> answer(ServeRequest request, Renderer renderer);
+  Task<Result<Verdict>> look_at(const ServeRequest& request, const Pointer& pointer);
+  Task<Landed> wait(ServeRequest& request, const Renderer& renderer, const Pointer& pointer,
+                    const Verdict& verdict, Duration came, Duration deadline);
+  Task<Landed> land(ServeRequest& request, const Boarding& boarding, const Pointer& pointer,
+                    const Verdict& verdict);
+  Task<Landed> replay(ServeRequest& request, std::string s3_key);
+  Task<Result<Served>> fall_back(const ServeRequest& request, const Pointer& pointer, const Verdict& verdict,
+                                 Error failure, std::shared_ptr<Flight> failed);
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
   Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
-  Task<Result<Served>> serve_pointer(Pointer pointer, ServedAs as, std::string reason);
-  Task<Result<Served>> serve_after_waiting(ServeRequest request, Renderer renderer, Pointer pointer,
-                                           std::optional<std::string> stale_reason, Duration came);
-
-  struct Boarding {
-    std::shared_ptr<Flight> flight;  // Null: the engine drains.
-    bool may_be_published = false;   // Already, when it was joined.
-  };
-  Boarding start_flight(const ServeRequest& request, const Renderer& renderer, const Pointer& pointer,
-                        bool wait_for_others);
-  static Task<void> fly(std::shared_ptr<State> self, std::shared_ptr<Flight> flight, std::string key,
-                        ServeRequest request, Renderer renderer, Pointer pointer, bool wait_for_others);
-  Task<Result<RegenerateOutcome>> regenerate_for(std::shared_ptr<Flight> flight, ServeRequest request,
-                                                 Renderer renderer, Pointer pointer, bool wait_for_others);
-  Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
-  void count(ServedAs as);
-  // What needs the mutex for a moment, in a coroutine.
-  template <typename Action>
-  void locked(Action action) {
-    const std::lock_guard lock(mutex_);
-    action();
-  }
+  Task<Result<Served>> serve_page(MetaRow meta, ServedAs as, std::string reason);
+  Task<Result<Served>> serve_if_it_suits(const ServeRequest& request, MetaRow meta, std::string reason);
+  void count(const Result<Served>& served);
 
   // Constant after construction.
   const Isr isr_;
-  const EngineOptions options_;
-  const boost::asio::any_io_executor executor_;
+  const std::shared_ptr<const EngineOptions> options_;
+  const std::shared_ptr<PageMemory> memory_;
+  const std::shared_ptr<Flights> flights_;
 
+  std::atomic<std::size_t> waiters_ = 0;
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
-  PointerCache pointers_;
-  BodyCache bodies_;
-  CircuitBreaker breaker_;  // Of the table.
-  std::map<std::string, std::shared_ptr<Flight>> flights_;
-  std::map<std::string, std::shared_ptr<Reading>> readings_;
   int uncached_ = 0;
-  bool draining_ = false;
   EngineCounters counters_;
 };
 
-// --- looking things up ------------------------------------------------------------------------------------------
-
-Task<Result<Pointer>> Engine::State::read_pointer(Page page, Consistency consistency) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!breaker_.allows(isr_.clock.monotonic())) {
-      co_return Error{ErrorCode::unavailable,
-                      "the table has failed several times in a row and is left alone for a while"};
-    }
-  }
-  Pointer pointer;
-  // Counted from here: what happens while the answer travels is not in it.
-  pointer.read_at = isr_.clock.monotonic();
-  auto meta = co_await get_meta(isr_, page, consistency);
-  std::optional<Error> error;
-  if (!meta) {
-    error = std::move(meta).error();
-  } else {
-    pointer.meta = *std::move(meta);
-    if (pointer.meta) {
-      auto marks = co_await marks_of(isr_, page, pointer.meta->tags, consistency);
-      if (marks) {
-        pointer.marks = *std::move(marks);
-      } else {
-        error = std::move(marks).error();
-      }
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  if (error) {
-    ++counters_.table_errors;
-    if (error->code == ErrorCode::unavailable) breaker_.failed(isr_.clock.monotonic());
-    co_return *std::move(error);
-  }
-  breaker_.succeeded();
-  if (pointer.meta) {
-    pointers_.put(page.pk, pointer);
-  } else {
-    pointers_.erase(page.pk);
-  }
-  co_return pointer;
-}
-
-// The pointer, from memory while it may be trusted. Of many requests at once, one asks the table.
-Task<Result<Pointer>> Engine::State::look_up(Page page) {
-  if (options_.pointer_ttl <= Duration(0)) {
-    co_return co_await read_pointer(std::move(page), Consistency::eventual);
-  }
-  constexpr std::chrono::seconds kPatience{10};
-  const Duration came = isr_.clock.monotonic();
-  for (;;) {
-    std::shared_ptr<Reading> reading;
-    bool ours = false;
-    {
-      const std::lock_guard lock(mutex_);
-      const Pointer* known = pointers_.find(page.pk);
-      if (known != nullptr && came - known->read_at < options_.pointer_ttl) co_return *known;
-      std::shared_ptr<Reading>& slot = readings_[page.pk];
-      if (!slot) {
-        slot = std::make_shared<Reading>();
-        ours = true;
-      }
-      reading = slot;
-    }
-    if (ours) co_return co_await read_for_all(std::move(page), std::move(reading));
-    const Duration patience = came + kPatience - isr_.clock.monotonic();
-    const bool ended = co_await reading->ended.wait(isr_.clock, patience);
-    if (!ended) co_return Error{ErrorCode::unavailable, "the table does not answer"};
-    // A read that began long before this request came, or was interrupted, is none for it.
-    const std::optional<Result<Pointer>>& pointer = reading->pointer;
-    if (pointer && (!*pointer || came - (*pointer)->read_at < options_.pointer_ttl)) co_return *pointer;
-  }
-}
-
-// Ends the reading however it ends: a client that goes away must not leave the others waiting.
-Task<Result<Pointer>> Engine::State::read_for_all(Page page, std::shared_ptr<Reading> reading) {
-  const std::string pk = page.pk;
-  std::exception_ptr interrupted;
-  try {
-    reading->pointer.emplace(co_await read_pointer(std::move(page), Consistency::eventual));
-  } catch (...) {
-    interrupted = std::current_exception();
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    readings_.erase(pk);
-  }
-  reading->ended.set();
-  if (interrupted) std::rethrow_exception(interrupted);
-  co_return *reading->pointer;
-}
-
-// `corrupt`: it is gone or damaged.
-Task<Result<BodyPointer>> Engine::State::body_of(std::string s3_key) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (BodyPointer known = bodies_.find(s3_key)) co_return known;
-    ++counters_.bodies_read;
-  }
-  auto body = co_await isr_.bodies.read(s3_key);
-  if (!body) co_return std::move(body).error();
-  if (!*body) co_return Error{ErrorCode::corrupt, "the body " + s3_key + " is gone"};
-  auto kept = std::make_shared<const Body>(**std::move(body));
-  const std::lock_guard lock(mutex_);
-  bodies_.insert(std::move(s3_key), kept);
-  co_return kept;
-}
-
-// --- serving ----------------------------------------------------------------------------------------------------
-
-void Engine::State::count(ServedAs as) {
-  const std::lock_guard lock(mutex_);
-  switch (as) {
-    case ServedAs::hit:
-      ++counters_.hit;
-      break;
-    case ServedAs::miss:
-      ++counters_.miss;
-      break;
-    case ServedAs::wait_hit:
-      ++counters_.wait_hit;
-      break;
-    case ServedAs::stale:
-      ++counters_.stale;
-      break;
-    case ServedAs::stale_metadata_error:
-      ++counters_.stale_metadata_error;
-      break;
-    case ServedAs::uncached:
-      ++counters_.uncached;
-      break;
-    case ServedAs::pass:
-      ++counters_.pass;
-      break;
-    case ServedAs::other:
-      ++counters_.other;
-      break;
-    case ServedAs::absent:
-      ++counters_.absent;
-      break;
-    case ServedAs::failed:
-      ++counters_.failed;
-      break;
-  }
-}
+// --- the four states --------------------------------------------------------------------------------------------
 
 Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer renderer) {
-  const Duration came = isr_.clock.monotonic();
-  auto served = Result<Served>(Error{});
-  auto pointer = co_await look_up(request.page);
-  if (!pointer) {
-    served = co_await serve_unknown(std::move(request), std::move(renderer), std::move(pointer).error());
-  } else {
-    const std::int64_t now = isr_.now();
-    const Freshness freshness = judge(pointer->meta, pointer->marks, now);
-    std::optional<std::string> stale_reason;  // Set: there is a page that may be served although it is stale.
-    bool wait = freshness.state == PageState::missing;
-    if (freshness.state == PageState::fresh) {
-      served = co_await serve_pointer(*pointer, ServedAs::hit, freshness.reason);
-      wait = !served && served.error().code == ErrorCode::corrupt;
-    } else if (freshness.state == PageState::stale) {
-      const bool never = too_old(request.policy, *pointer->meta, now);
-      if (!never) stale_reason = freshness.reason;
-      wait = never || request.policy.mode == ServeMode::blocking;
-      if (!wait) {
-        start_flight(request, renderer, *pointer, true);
-        served = co_await serve_pointer(*pointer, ServedAs::stale, freshness.reason);
-        wait = !served && served.error().code == ErrorCode::corrupt;
-        if (wait) stale_reason.reset();
-      }
-    }
-    if (wait) {
-      served = co_await serve_after_waiting(std::move(request), std::move(renderer), *std::move(pointer),
-                                            std::move(stale_reason), came);
-    }
-  }
-  if (served) {
-    count(served->as);
-  } else {
-    locked([this] { ++counters_.failed; });
-  }
+  auto served = co_await answer(std::move(request), std::move(renderer));
+  count(served);
   co_return served;
 }
 
-Task<Result<Served>> Engine::State::serve_pointer(Pointer pointer, ServedAs as, std::string reason) {
-  auto body = co_await body_of(pointer.meta->s3_key);
-  if (!body) co_return std::move(body).error();
-  co_return Served{as, *std::move(body), *std::move(pointer.meta), std::move(reason)};
+Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer renderer) {
+  const Duration came = isr_.clock.monotonic();
+  std::optional<Duration> deadline;  // Of the waiting, however often it looks.
+  for (;;) {
+    auto pointer = co_await memory_->look_up(request.page);
+    if (!pointer) {
+      Error why = std::move(pointer).error();
+      co_return co_await serve_unknown(std::move(request), std::move(renderer), std::move(why));
+    }
+    auto verdict = co_await look_at(request, *pointer);
+    if (!verdict) co_return std::move(verdict).error();
+    if (verdict->refresh && (request.request_id || !memory_->rests(request.page.pk))) {
+      flights_->board(
+          Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected});
+    }
+    if (verdict->served) co_return *std::move(verdict->served);
+    if (!deadline) deadline = isr_.clock.monotonic() + request.policy.wait_limit;
+    Landed landed = co_await wait(request, renderer, *pointer, *verdict, came, *deadline);
+    if (landed) co_return *std::move(landed);
+  }
+}
+
+Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const Pointer& pointer) {
+  const PagePolicy& policy = request.policy;
+  const std::int64_t now = isr_.now();
+  const Freshness freshness = judge(pointer.meta, pointer.marks, now);
+  const bool fresh = freshness.state == PageState::fresh;
+  bool missing = freshness.state == PageState::missing;
+  const bool too_old = !missing && !fresh && is_too_old(policy, *pointer.meta, now);
+  const bool may_be_stale = !missing && !too_old && policy.mode == ServeMode::swr;
+
+  Verdict verdict;
+  Review review;
+  BodyPointer body;
+  if (!missing && (fresh || may_be_stale || request.review)) {
+    auto read = co_await memory_->body(pointer.meta->s3_key);
+    if (!read && read.error().code != ErrorCode::corrupt) co_return std::move(read).error();
+    missing = !read;  // A page whose body is gone is rendered again.
+    if (read) body = *std::move(read);
+  }
+  if (missing) {
+    if (request.only_if_cached) {
+      verdict.served = Served{ServedAs::absent, nullptr, {}, "there is no page"};
+    } else if (memory_->passes(request.page.pk)) {
+      verdict.served =
+          Served{ServedAs::pass, nullptr, {}, "it was not for everybody when it was last rendered"};
+    }
+    co_return verdict;
+  }
+  if (request.review) review = request.review(*body, *pointer.meta, freshness.state);
+  if (!review.suits) {
+    verdict.served = Served{ServedAs::other, body, *pointer.meta, "the page at hand is for other requests"};
+    co_return verdict;
+  }
+  if (fresh && (review.fresh || pointer.meta->pinned)) {
+    verdict.served = Served{ServedAs::hit, body, *pointer.meta, freshness.reason};
+    co_return verdict;
+  }
+  verdict.rejected = fresh;
+  verdict.reason = fresh ? "it is not fresh enough for the request" : freshness.reason;
+  verdict.when_contended =
+      !too_old && review.while_stale && policy.on_contention == OnContention::serve_stale;
+  verdict.when_failed = !too_old && review.on_failure && policy.on_failure == OnFailure::serve_stale;
+  if (may_be_stale && review.while_stale) {
+    verdict.refresh = !request.only_if_cached;
+    verdict.served = Served{ServedAs::stale, body, *pointer.meta, verdict.reason};
+  } else if (request.only_if_cached) {
+    verdict.served = Served{ServedAs::absent, nullptr, {}, verdict.reason};
+  }
+  co_return verdict;
 }
 
 // The table cannot be asked: what was known last is better than nothing.
 Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer renderer, Error why) {
-  std::optional<Pointer> last;
+  const std::optional<Pointer> last = memory_->last_known(request.page.pk);
+  const PageState state =
+      last ? judge(last->meta, last->marks, isr_.now()).state : PageState::missing;  // Purged, perhaps.
+  if (state != PageState::missing) {
+    auto body = co_await memory_->body(last->meta->s3_key);
+    if (body) {
+      const Review review = request.review ? request.review(**body, *last->meta, state) : Review{};
+      const ServedAs as = review.suits ? ServedAs::stale_metadata_error : ServedAs::other;
+      if (!review.suits || review.even_uncertain) co_return Served{as, *body, *last->meta, why.message};
+    }
+  }
+  if (request.only_if_cached) co_return Served{ServedAs::absent, nullptr, {}, why.message};
   {
     const std::lock_guard lock(mutex_);
-    if (const Pointer* known = pointers_.find(request.page.pk)) last = *known;
-  }
-  if (last && last->meta) {
-    auto served = co_await serve_pointer(*std::move(last), ServedAs::stale_metadata_error, why.message);
-    if (served) co_return served;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    if (uncached_ >= options_.uncached_renders) {
+    if (uncached_ >= options_->uncached_renders) {
       co_return Error{ErrorCode::unavailable, "the table cannot be asked (" + why.message + "), and " +
                                                   std::to_string(uncached_) +
                                                   " pages are being rendered without it"};
@@ -365,236 +226,209 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
   } catch (...) {
     interrupted = std::current_exception();
   }
-  locked([this] {
+  {
+    const std::lock_guard lock(mutex_);
     --uncached_;
     ++counters_.renders;
-  });
+  }
   if (interrupted) std::rethrow_exception(interrupted);
   if (!rendered) co_return std::move(rendered).error();
-  Served served{ServedAs::uncached, std::make_shared<const Body>(std::move(rendered->body)), {}, why.message};
-  served.meta.generated_at = isr_.now();
-  served.meta.etag = rendered->etag;
+  Served served{rendered->failed ? ServedAs::failed : ServedAs::uncached, nullptr, would_be(isr_, *rendered),
+                why.message};
+  served.body = memory_->prepared(std::move(rendered->body)).body;
   co_return served;
 }
 
 // Within the limit for which a request waits for a render. What the renderer throws is an error.
 Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer) {
-  using namespace boost::asio::experimental::awaitable_operators;
-  std::stop_source late;
-  Result<Rendered> rendered = Error{ErrorCode::unavailable, "the page could not be rendered in time"};
-  const auto render = [&]() -> Task<void> {
-    try {
-      RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, late.get_token()};
-      auto made = co_await renderer(std::move(context));
-      if (!late.stop_requested()) rendered = std::move(made);
-    } catch (const std::exception& error) {
-      if (!late.stop_requested()) rendered = Error{ErrorCode::internal, error.what()};
-    }
-  };
-  const auto limit = [&]() -> Task<void> {
-    co_await isr_.clock.sleep_for(request.policy.wait_limit);
-    late.request_stop();
-  };
-  Task<void> rendering = render();
-  Task<void> limiting = limit();
-  co_await (std::move(rendering) || std::move(limiting));
-  co_return rendered;
+  const Duration limit = std::min(request.policy.wait_limit, request.policy.render_limit);
+  RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, {}};
+  try {
+    co_return co_await render_within(isr_.clock, limit, std::move(renderer), std::move(context));
+  } catch (const std::exception& error) {
+    co_return Error{ErrorCode::internal, error.what()};
+  }
 }
 
-Task<Result<Served>> Engine::State::serve_after_waiting(ServeRequest request, Renderer renderer,
-                                                        Pointer pointer,
-                                                        std::optional<std::string> stale_reason,
-                                                        Duration came) {
-  const Duration deadline = isr_.clock.monotonic() + request.policy.wait_limit;
-  const bool patient = !stale_reason || request.policy.on_contention == OnContention::wait;
-  const bool may_be_stale = stale_reason && request.policy.on_failure == OnFailure::serve_stale;
+Task<Result<Served>> Engine::State::serve_page(MetaRow meta, ServedAs as, std::string reason) {
+  auto body = co_await memory_->body(meta.s3_key);
+  if (!body) co_return std::move(body).error();
+  co_return Served{as, *std::move(body), std::move(meta), std::move(reason)};
+}
+
+// --- waiting for a render ---------------------------------------------------------------------------------------
+
+Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Renderer& renderer,
+                                                const Pointer& pointer, const Verdict& verdict, Duration came,
+                                                Duration deadline) {
+  const Counted waiting(waiters_);
   Error failure{ErrorCode::unavailable, "the page could not be rendered in time"};
   for (;;) {
-    const auto [flight, may_be_published] = start_flight(request, renderer, pointer, patient);
+    const Boarding boarding = flights_->board(Errand{request, renderer, pointer, verdict.rejected});
+    const std::shared_ptr<Flight> flight = boarding.flight;
     if (!flight) {
       failure.message = "this process is about to end";
       break;
     }
+    if (verdict.when_contended) {
+      const bool held_up = co_await flight->held_up.wait(isr_.clock, deadline - isr_.clock.monotonic());
+      const bool ended = co_await flight->ended.wait(isr_.clock, Duration(0));
+      if (held_up && flight->elsewhere && !ended) {
+        auto stale = co_await serve_page(*pointer.meta, ServedAs::stale,
+                                         verdict.reason + "; somebody else is rendering it");
+        if (stale) co_return stale;
+      }
+    }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
     if (!ended) break;
-    if (!*flight->outcome) {
-      failure = flight->outcome->error();
-      break;
-    }
-    const RegenerateOutcome& outcome = **flight->outcome;
+
+    const bool time_left = isr_.clock.monotonic() < deadline;
+    const auto* outcome = *flight->outcome ? &**flight->outcome : nullptr;
+    const auto* fresh = outcome != nullptr ? std::get_if<AlreadyFresh>(outcome) : nullptr;
+    const bool published = outcome != nullptr && std::holds_alternative<Regenerated>(*outcome);
     // Of a flight that is older than this request the page may be older, too: invalidated, purged or marked
     // after that, and before the request came.
-    const bool current = !may_be_published && flight->unmarked;
-    const bool too_early =
-        flight->began < came && (std::holds_alternative<AlreadyFresh>(outcome) ||
-                                 (std::holds_alternative<Regenerated>(outcome) && !current));
-    const bool impatient = patient && (std::holds_alternative<LeaseHeld>(outcome) ||
-                                       std::holds_alternative<RequestInProgress>(outcome));
-    if ((too_early || impatient) && isr_.clock.monotonic() < deadline) continue;
-    if (too_early) break;
-    if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
-      co_return Served{ServedAs::miss, flight->rendered, regenerated->published.meta, "it was rendered"};
-    }
-    if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
-      Pointer theirs{fresh->meta, {}, {}};
-      co_return co_await serve_pointer(std::move(theirs), ServedAs::wait_hit, "another node rendered it");
-    }
-    if (const auto* replayed = std::get_if<Replayed>(&outcome)) {
-      Pointer result{pointer.meta ? *pointer.meta : MetaRow{}, {}, {}};
-      result.meta->s3_key = replayed->result_s3_key;
-      co_return co_await serve_pointer(std::move(result), ServedAs::wait_hit, "the request was done before");
-    }
-    if (std::holds_alternative<RequestMismatch>(outcome)) {
-      co_return Error{ErrorCode::invalid, "the request id " + request.request_id.value_or("") +
-                                              " was used with other inputs: take a fresh one"};
-    }
-    // Lost to an invalidation or a rollback: the page must be rendered again, as of now.
-    const bool lost =
-        std::holds_alternative<LeaseLost>(outcome) || std::holds_alternative<PublishRefused>(outcome);
-    if (lost && isr_.clock.monotonic() < deadline) {
-      auto now = co_await look_up(request.page);
-      if (now) pointer = *std::move(now);
-      continue;
-    }
-    if (const auto* failed = std::get_if<RenderFailed>(&outcome)) {
-      failure = Error{ErrorCode::unavailable, "the render failed: " + failed->error.message};
-    } else if (std::holds_alternative<LeaseHeld>(outcome)) {
-      failure.message = "somebody else has been rendering the page for too long";
-    } else if (std::holds_alternative<RequestInProgress>(outcome)) {
-      failure.message = "the request is in progress elsewhere";
-    }
-    break;
+    const bool current = !boarding.may_be_published && flight->unmarked;
+    const bool too_early = flight->began < came && (fresh != nullptr || (published && !current));
+    const bool rejected = fresh != nullptr && verdict.rejected && fresh->meta == pointer.meta;
+    // The flight was of one with less patience.
+    const bool impatient = outcome != nullptr && (std::holds_alternative<LeaseHeld>(*outcome) ||
+                                                  std::holds_alternative<RequestInProgress>(*outcome));
+    if ((too_early || rejected || impatient) && time_left) continue;
+    if (too_early || rejected) break;
+    const bool lost = outcome != nullptr && (std::holds_alternative<LeaseLost>(*outcome) ||
+                                             std::holds_alternative<PublishRefused>(*outcome));
+    // To an invalidation or a rollback: the page must be rendered again, as of now.
+    if (lost && time_left) co_return Landed();
+    co_return co_await land(request, boarding, pointer, verdict);
   }
-  const bool gone = judge(pointer.meta, pointer.marks, isr_.now()).state == PageState::missing;
-  if (!may_be_stale || gone || too_old(request.policy, *pointer.meta, isr_.now())) co_return failure;
-  auto stale =
-      co_await serve_pointer(std::move(pointer), ServedAs::stale, *stale_reason + "; " + failure.message);
-  if (stale) co_return stale;
+  co_return co_await fall_back(request, pointer, verdict, std::move(failure), nullptr);
+}
+
+// The flight has ended, in time.
+Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Boarding& boarding,
+                                                const Pointer& pointer, const Verdict& verdict) {
+  const std::shared_ptr<Flight> flight = boarding.flight;
+  if (!*flight->outcome) {
+    co_return co_await fall_back(request, pointer, verdict, flight->outcome->error(), nullptr);
+  }
+  const RegenerateOutcome& outcome = **flight->outcome;
+  if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
+    const MetaRow& meta = regenerated->published.meta;
+    const bool suits =
+        boarding.began || !request.review || request.review(*flight->rendered, meta, PageState::fresh).suits;
+    co_return Served{suits ? ServedAs::miss : ServedAs::other, flight->rendered, meta, "it was rendered"};
+  }
+  if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
+    co_return co_await serve_if_it_suits(request, fresh->meta, "another node rendered it");
+  }
+  if (const auto* replayed = std::get_if<Replayed>(&outcome)) {
+    co_return co_await replay(request, replayed->result_s3_key);
+  }
+  if (std::holds_alternative<NotStored>(outcome)) {
+    if (boarding.began) {
+      co_return Served{ServedAs::uncached, flight->rendered, flight->would_be, "it is not to be stored"};
+    }
+    co_return Served{
+        ServedAs::pass, nullptr, {}, "it was rendered for somebody else, and is not for everybody"};
+  }
+  if (std::holds_alternative<RequestMismatch>(outcome)) {
+    co_return Error{ErrorCode::invalid, "the request id " + request.request_id.value_or("") +
+                                            " was used with other inputs: take a fresh one"};
+  }
+  Error failure{ErrorCode::unavailable, "the page changed hands while it was rendered"};
+  if (const auto* failed = std::get_if<RenderFailed>(&outcome)) {
+    failure.message = "the render failed: " + failed->error.message;
+    failure.retry_at = failed->retry_at;
+    co_return co_await fall_back(request, pointer, verdict, std::move(failure), flight);
+  }
+  if (std::holds_alternative<LeaseHeld>(outcome)) {
+    failure.message = "somebody else has been rendering the page for too long";
+  } else if (std::holds_alternative<RequestInProgress>(outcome)) {
+    failure.message = "the request is in progress elsewhere";
+  } else if (std::holds_alternative<RequestFailed>(outcome)) {
+    failure.message = "the request has failed for good: take a fresh id";
+  }
+  co_return co_await fall_back(request, pointer, verdict, std::move(failure), nullptr);
+}
+
+Task<Result<Served>> Engine::State::serve_if_it_suits(const ServeRequest& request, MetaRow meta,
+                                                      std::string reason) {
+  auto served = co_await serve_page(std::move(meta), ServedAs::wait_hit, std::move(reason));
+  if (served && request.review && !request.review(*served->body, served->meta, PageState::fresh).suits)
+    served->as = ServedAs::other;
+  co_return served;
+}
+
+// The request's work was done before. While the page that came of it is current, that is the answer. What has taken its
+// place is as good, and what was purged must not come back by way of a record: without its id the request is like
+// any other.
+Task<Engine::State::Landed> Engine::State::replay(ServeRequest& request, std::string s3_key) {
+  auto pointer = co_await memory_->read_pointer(request.page, Consistency::strong);
+  const std::int64_t now = isr_.now();
+  const bool is_current = pointer && pointer->meta && pointer->meta->s3_key == s3_key &&
+                          judge(pointer->meta, pointer->marks, now).state != PageState::missing &&
+                          !is_too_old(request.policy, *pointer->meta, now);
+  if (is_current) {
+    auto served =
+        co_await serve_if_it_suits(request, *std::move(pointer->meta), "the request was done before");
+    if (served || served.error().code != ErrorCode::corrupt) co_return served;
+  }
+  request.request_id.reset();
+  request.inputs.clear();
+  co_return Landed();
+}
+
+// Nothing came of the waiting. `failed`: the flight whose render did, and may have an answer of its own.
+Task<Result<Served>> Engine::State::fall_back(const ServeRequest& request, const Pointer& pointer,
+                                              const Verdict& verdict, Error failure,
+                                              std::shared_ptr<Flight> failed) {
+  if (verdict.when_failed && !is_too_old(request.policy, *pointer.meta, isr_.now())) {
+    auto stale = co_await serve_page(*pointer.meta, ServedAs::stale, verdict.reason + "; " + failure.message);
+    if (stale) co_return stale;
+  }
+  if (failed && failed->rendered) {
+    co_return Served{ServedAs::failed, failed->rendered, failed->would_be, failure.message, failure.retry_at};
+  }
   co_return failure;
 }
 
-// --- regenerating -----------------------------------------------------------------------------------------------
+// --- counting ---------------------------------------------------------------------------------------------------
 
-// The flight of this page, joined or begun.
-Engine::State::Boarding Engine::State::start_flight(const ServeRequest& request, const Renderer& renderer,
-                                                    const Pointer& pointer, bool wait_for_others) {
-  std::string key = request.page.pk;
-  if (request.request_id) key += '\n' + *request.request_id + '\n' + request_hash(request.inputs);
-  std::shared_ptr<Flight> flight;
+void Engine::State::count(const Result<Served>& served) {
+  static constexpr std::uint64_t EngineCounters::* kCounters[] = {
+      &EngineCounters::hit,
+      &EngineCounters::miss,
+      &EngineCounters::wait_hit,
+      &EngineCounters::stale,
+      &EngineCounters::stale_metadata_error,
+      &EngineCounters::uncached,
+      &EngineCounters::pass,
+      &EngineCounters::other,
+      &EngineCounters::absent,
+      &EngineCounters::failed};  // In the order of ServedAs.
+  const ServedAs as = served ? served->as : ServedAs::failed;
+  const std::lock_guard lock(mutex_);
+  ++(counters_.*kCounters[static_cast<std::size_t>(as)]);
+}
+
+EngineCounters Engine::State::counters() const {
+  EngineCounters counters;
   {
     const std::lock_guard lock(mutex_);
-    if (draining_) return {};
-    std::shared_ptr<Flight>& slot = flights_[key];
-    if (slot) {
-      slot->joined = true;
-      return {slot, slot->render_ended};
-    }
-    slot = flight = std::make_shared<Flight>(isr_.clock.monotonic());
+    counters = counters_;
   }
-  boost::asio::co_spawn(
-      executor_, fly(shared_from_this(), flight, std::move(key), request, renderer, pointer, wait_for_others),
-      [](std::exception_ptr escaped) {
-        if (escaped) log(LogLevel::error, "a regeneration ended by an exception");
-      });
-  return {flight};
+  memory_->add_to(counters);
+  flights_->add_to(counters);
+  return counters;
 }
 
-Task<void> Engine::State::fly(std::shared_ptr<State> self, std::shared_ptr<Flight> flight, std::string key,
-                              ServeRequest request, Renderer renderer, Pointer pointer,
-                              bool wait_for_others) {
-  try {
-    flight->outcome.emplace(co_await self->regenerate_for(flight, std::move(request), std::move(renderer),
-                                                          std::move(pointer), wait_for_others));
-  } catch (const std::exception& error) {
-    flight->outcome.emplace(Error{ErrorCode::internal, error.what()});
-  }
-  {
-    const std::lock_guard lock(self->mutex_);
-    self->flights_.erase(key);
-  }
-  flight->ended.set();
-}
-
-Task<Result<RegenerateOutcome>> Engine::State::regenerate_for(std::shared_ptr<Flight> flight,
-                                                              ServeRequest request, Renderer renderer,
-                                                              Pointer pointer, bool wait_for_others) {
-  // So that readers in other languages, who know only META, learn of the mark.
-  if (marked_stale(pointer, isr_.now())) {
-    auto closed = co_await close_window(isr_, request.page, *pointer.meta);
-    if (!closed)
-      log(LogLevel::warning, "the window of " + to_string(request.page) +
-                                 " stays open for other readers: " + closed.error().message);
-  }
-  const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
-    locked([this] { ++counters_.renders; });
-    auto rendered = co_await renderer(std::move(context));
-    locked([&] { flight->render_ended = true; });
-    if (rendered) flight->rendered = std::make_shared<const Body>(rendered->body);
-    co_return rendered;
-  };
-  RegenerateOptions options;
-  options.lease = request.policy.lease;
-  options.owner = options_.owner;
-  options.publish.history = request.policy.history;
-  options.publish.ttl = request.policy.ttl;
-  options.request_id = request.request_id;
-  options.inputs = request.inputs;
-  options.wait = wait_for_others ? request.policy.wait_limit : Duration(0);
-  auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
-  if (outcome) co_await look_at_marks(*flight, request.page, *outcome);
-
-  const std::lock_guard lock(mutex_);
-  if (!outcome) {
-    ++counters_.table_errors;
-    co_return outcome;
-  }
-  std::optional<MetaRow> current;
-  if (const auto* regenerated = std::get_if<Regenerated>(&*outcome)) {
-    ++counters_.published;
-    current = regenerated->published.meta;
-    bodies_.insert(current->s3_key, flight->rendered);
-  } else if (const auto* fresh = std::get_if<AlreadyFresh>(&*outcome)) {
-    current = fresh->meta;
-  }
-  if (std::holds_alternative<RenderFailed>(*outcome)) ++counters_.renders_failed;
-  if (std::holds_alternative<LeaseHeld>(*outcome)) ++counters_.leases_contended;
-  if (std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
-  if (current) {
-    // Kept as the last known. The next request reads it: it may have been invalidated since, and its marks are not
-    // those of the page before.
-    pointers_.put(request.page.pk, Pointer{std::move(current), {}, kLongAgo});
-  } else if (options_.pointer_ttl > Duration(0) && !std::holds_alternative<RenderFailed>(*outcome)) {
-    if (const Pointer* known = pointers_.find(request.page.pk)) {
-      Pointer expired = *known;  // Kept as the last known, but read anew by the next request.
-      expired.read_at = kLongAgo;
-      pointers_.put(request.page.pk, std::move(expired));
-    }
-  }
-  co_return outcome;
-}
-
-// A mark does not take the lease away. For those who joined the flight: was one set before they came?
-Task<void> Engine::State::look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
-  const auto* regenerated = std::get_if<Regenerated>(&outcome);
-  bool joined = false;
-  locked([&] { joined = flight.joined; });
-  if (regenerated == nullptr || !joined) co_return;
-  const MetaRow& meta = regenerated->published.meta;
-  auto marks = co_await marks_of(isr_, std::move(page), meta.tags, Consistency::strong);
-  flight.unmarked = marks && judge(meta, *marks, meta.generated_at).state == PageState::fresh;
-}
-
-Task<void> Engine::State::drain() {
-  for (;;) {
-    std::shared_ptr<Flight> flight;
-    {
-      const std::lock_guard lock(mutex_);
-      draining_ = true;
-      if (flights_.empty()) co_return;
-      flight = flights_.begin()->second;
-    }
-    co_await flight->ended.wait(isr_.clock, std::chrono::hours(1));
-  }
+EngineGauges Engine::State::gauges() const {
+  EngineGauges gauges;
+  gauges.waiters = waiters_;
+  gauges.flights = flights_->size();
+  memory_->add_to(gauges);
+  return gauges;
 }
 
 Engine::Engine(const boost::asio::any_io_executor& executor, const Isr& isr, EngineOptions options)
@@ -604,18 +438,20 @@ Engine::~Engine() = default;
 Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
   return state_->serve(std::move(request), std::move(renderer));
 }
+Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
+  return state_->memory().body(std::move(s3_key));
+}
+void Engine::forget(const Page& page) {
+  state_->memory().forget(page.pk);
+}
 Task<void> Engine::drain() {
-  return state_->drain();
+  return state_->flights().drain();
 }
 EngineCounters Engine::counters() const {
   return state_->counters();
 }
 EngineGauges Engine::gauges() const {
-  return {};
+  return state_->gauges();
 }
-Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
-  return state_->body_of(std::move(s3_key));
-}
-void Engine::forget(const Page&) {}
 
 }  // namespace facetheory

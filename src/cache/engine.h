@@ -124,7 +124,8 @@ struct EngineCounters {
   std::uint64_t hit = 0, miss = 0, wait_hit = 0, stale = 0, stale_metadata_error = 0, uncached = 0, pass = 0,
                 other = 0, absent = 0, failed = 0;
   std::uint64_t renders = 0, renders_failed = 0, published = 0, not_stored = 0;
-  // Contended: somebody else had it, or all backed off, when a regeneration wanted it; once for each.
+  // Contended: somebody else had it when a regeneration wanted it; once for each. Taken over: from a holder who was
+  // waited for and let it expire.
   std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
   std::uint64_t bodies_read = 0, table_errors = 0;
 };

@@ -1,23 +1,8 @@
 #include "facetheory/cache/engine.h"
 
-#include <atomic>
 #include <thread>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "facetheory/bodies/faulty_bodies.h"
-#include "facetheory/bodies/memory_bodies.h"
-#include "facetheory/cache/event.h"
-#include "facetheory/isr/history.h"
-#include "facetheory/isr/invalidate.h"
-#include "facetheory/table/faulty_table.h"
-#include "facetheory/table/memory_table.h"
-
-#include "tests/support/manual_clock.h"
-#include "tests/support/run.h"
+#include "facetheory/cache/engine_fixture.h"
 
 namespace facetheory {
 namespace {
@@ -26,91 +11,7 @@ using namespace std::chrono_literals;
 using test::run;
 using testing::HasSubstr;
 
-// One node of a fleet: an engine with a memory of its own on stores that it shares.
-class EngineTest : public testing::Test {
- protected:
-  ~EngineTest() override {
-    for (Engine* engine : engines_)
-      run(engine->drain());
-  }
-
-  std::unique_ptr<Engine> node(EngineOptions options = {}) {
-    auto engine = std::make_unique<Engine>(test::executor(), isr_, std::move(options));
-    return engine;
-  }
-
-  // Renders "page 1", "page 2", ... and counts.
-  Renderer renderer() {
-    return [this](RenderContext) -> Task<Result<Rendered>> { co_return rendered(++renders_); };
-  }
-  // The same, but not before the gate is opened.
-  Renderer behind_a_gate() {
-    return [this](RenderContext) -> Task<Result<Rendered>> {
-      const int number = ++renders_;
-      rendering_.set();
-      co_await gate_.wait(system_clock(), 10s);
-      co_return rendered(number);
-    };
-  }
-  Renderer failing(std::string message = "origin answered 503") {
-    return [this, message](RenderContext) -> Task<Result<Rendered>> {
-      ++renders_;
-      co_return Error{ErrorCode::unavailable, message};
-    };
-  }
-  static Rendered rendered(int number) {
-    Rendered page;
-    page.body.bytes = "page " + std::to_string(number);
-    page.body.metadata.content_type = "text/html";
-    page.revalidate = 60s;
-    page.tags = {"news"};
-    return page;
-  }
-
-  ServeRequest request(PagePolicy policy = {}) const { return {.page = page_, .policy = policy}; }
-  // "hit: page 1"
-  std::string serving(Engine& engine, ServeRequest request, Renderer renderer) {
-    const Result<Served> served = run(engine.serve(std::move(request), std::move(renderer)));
-    if (!served) return "error: " + served.error().message;
-    return std::string(name(served->as)) + ": " + served->body->bytes;
-  }
-  std::string serving(Engine& engine) { return serving(engine, request(), renderer()); }
-  std::string serving(PagePolicy policy, Renderer by) {
-    return serving(*engine_, request(policy), std::move(by));
-  }
-  // Serves somebody who goes away when the event happens.
-  static Task<void> unless(Event& leaves, Task<Result<Served>> serving) {
-    using namespace boost::asio::experimental::awaitable_operators;
-    Task<bool> leaving = leaves.wait(system_clock(), 10s);
-    Task<std::optional<Result<Served>>> answering = test::as_optional(std::move(serving));
-    co_await (std::move(answering) || std::move(leaving));
-  }
-  // Waits (in real time, bounded) until what happens in the background has happened.
-  template <typename Condition>
-  bool eventually(Condition condition) {
-    for (int i = 0; i < 1000; ++i) {
-      if (condition()) return true;
-      run(system_clock().sleep_for(5ms));
-    }
-    return false;
-  }
-
-  test::ManualClock clock_;
-  SeededRandom random_{5};
-  std::shared_ptr<FaultScript> script_ = std::make_shared<FaultScript>();
-  std::shared_ptr<MemoryTable> plain_table_ = std::make_shared<MemoryTable>();
-  std::shared_ptr<MemoryBodies> plain_bodies_ = std::make_shared<MemoryBodies>();
-  FaultyTable table_{plain_table_, script_, clock_};
-  FaultyBodies bodies_{plain_bodies_, script_, clock_};
-  Isr isr_{table_, bodies_, clock_, random_, {}};
-  Isr others_{*plain_table_, *plain_bodies_, clock_, random_, {}};  // Another process, past the faults.
-  Page page_ = *page_of("/news/42");
-  std::atomic<int> renders_ = 0;
-  Event gate_;
-  Event rendering_;
-  std::unique_ptr<Engine> engine_ = node();
-  std::vector<Engine*> engines_{engine_.get()};
-};
+class EngineTest : public test::EngineFixture {};
 
 TEST_F(EngineTest, MissingPageIsRenderedAndThenAHit) {
   EXPECT_EQ(serving(*engine_), "miss: page 1");
@@ -197,7 +98,7 @@ TEST_F(EngineTest, RequestThatGivesUpDoesNotStopTheRegeneration) {
   std::optional<Result<Served>> impatient;
   auto ended = test::start(test::store(engine_->serve(request(policy), behind_a_gate()), impatient));
   ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
-  ASSERT_TRUE(clock_.wait_for_sleepers(2));  // The request, and the keeper of the lease.
+  ASSERT_TRUE(clock_.wait_for_sleepers(3));  // The request, the keeper of the lease, the limit of the render.
   clock_.advance(5s);
   ended.get();
   EXPECT_FALSE(*impatient);
@@ -214,7 +115,8 @@ TEST_F(EngineTest, TwoNodesRenderOnce) {
   auto first = test::start(test::store(engine_->serve(request(), behind_a_gate()), first_answer));
   ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
   auto other = test::start(test::store(second->serve(request(), behind_a_gate()), second_answer));
-  ASSERT_TRUE(clock_.wait_for_sleepers(4));  // Two requests, the keeper, and the other node's poller.
+  ASSERT_TRUE(
+      clock_.wait_for_sleepers(5));  // Two requests, the keeper and the limit, the other node's poller.
   gate_.set();
   first.get();
   clock_.advance(1s);
@@ -228,9 +130,16 @@ TEST_F(EngineTest, TwoNodesRenderOnce) {
 }
 
 TEST_F(EngineTest, TakesOverFromAHolderThatDied) {
-  clock_.advance_on_sleep();
   ASSERT_TRUE(run(acquire(others_, page_, 10s)));  // And never heard of again.
-  EXPECT_EQ(serving(*engine_), "miss: page 1");
+  std::optional<Result<Served>> answer;
+  auto ended = test::start(test::store(engine_->serve(request(), renderer()), answer));
+  ASSERT_TRUE(pass_until([&] { return ended.wait_for(0s) == std::future_status::ready; }));
+  ended.get();
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->body->bytes, "page 1");
+  EXPECT_EQ(engine_->counters().leases_contended, 1U);
+  EXPECT_EQ(engine_->counters().leases_acquired, 1U);
+  EXPECT_EQ(engine_->counters().leases_taken_over, 1U);
 }
 
 TEST_F(EngineTest, InvalidationByAnotherProcessIsSeenByTheVeryNextRequest) {
@@ -393,7 +302,7 @@ TEST_F(EngineTest, RequestDoesNotTakeARenderThatATagHadOvertakenBeforeItCame) {
   ASSERT_TRUE(run(mark_tag(others_, "", "news", MarkKind::invalidate)));
   clock_.advance(3s);
   auto second_ended = test::start(test::store(engine_->serve(request(), behind_a_gate()), second));
-  ASSERT_TRUE(clock_.wait_for_sleepers(3));  // Both requests, and the keeper of the lease.
+  ASSERT_TRUE(clock_.wait_for_sleepers(4));  // Both requests, the keeper of the lease, the limit.
   gate_.set();
   first_ended.get();
   second_ended.get();
@@ -408,7 +317,7 @@ TEST_F(EngineTest, PageThatGetsTooStaleWhileARequestWaitsIsNotServed) {
   std::optional<Result<Served>> answer;
   auto ended = test::start(test::store(engine_->serve(request(policy), behind_a_gate()), answer));
   ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
-  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  ASSERT_TRUE(clock_.wait_for_sleepers(3));
   clock_.advance(5s);
   ended.get();
   EXPECT_FALSE(*answer);
@@ -425,13 +334,7 @@ TEST_F(EngineTest, RequestOutwaitsTheFlightOfOneWithLessPatience) {
   auto patient_ended =
       test::start(test::store(engine_->serve(request({.wait_limit = 600s}), renderer()), patient));
   ASSERT_TRUE(clock_.wait_for_sleepers(3));
-  const auto pass_until = [&](auto condition) {
-    return eventually([&] {
-      clock_.advance(500ms);
-      return condition();
-    });
-  };
-  ASSERT_TRUE(pass_until([&] { return engine_->counters().leases_contended == 1; }));
+  ASSERT_TRUE(pass_until([&] { return hasty_ended.wait_for(0s) == std::future_status::ready; }));
   hasty_ended.get();
   EXPECT_FALSE(*hasty);
   ASSERT_TRUE(run(release(others_, std::get<Lease>(*lease))));
@@ -465,7 +368,7 @@ TEST_F(EngineTest, RendererThatHangsWithoutATableIsEndedAtTheLimit) {
   clock_.advance(1h);
   ended.get();
   EXPECT_FALSE(*answer);
-  EXPECT_THAT(answer->error().message, HasSubstr("in time"));
+  EXPECT_THAT(answer->error().message, HasSubstr("not rendered within 5 s"));
   script_->clear();
 }
 

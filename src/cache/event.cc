@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
 namespace facetheory {
 namespace {
@@ -43,8 +46,11 @@ Task<bool> Event::wait(Clock& clock, Duration limit) {
   Task<void> happened = receive(waiter, received);
   Task<void> elapsed = clock.sleep_for(limit);
   co_await (std::move(happened) || std::move(elapsed));
+  const boost::asio::cancellation_state state = co_await boost::asio::this_coro::cancellation_state;
   const std::lock_guard lock(mutex_);
   std::erase(waiters_, waiter);
+  if (state.cancelled() != boost::asio::cancellation_type::none)
+    throw boost::system::system_error(boost::asio::error::operation_aborted);
   co_return received || happened_;
 }
 

@@ -18,7 +18,7 @@ class Event {
  public:
   void set();
 
-  // True: it happened; false: the limit has passed first.
+  // True: it happened; false: the limit has passed first. Cancelling the wait throws, as that of a timer does.
   Task<bool> wait(Clock& clock, Duration limit);
 
  private:

@@ -1,5 +1,8 @@
 #include "facetheory/cache/event.h"
 
+#include <boost/asio/error.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/system/system_error.hpp>
 #include <gtest/gtest.h>
 
 #include "tests/support/manual_clock.h"
@@ -43,6 +46,29 @@ TEST(Event, ThatDoesNotHappenIsGivenUpAfterTheLimit) {
   ended.get();
   EXPECT_EQ(outcome, false);
   event.set();  // Nobody is left to wake.
+}
+
+// Says what became of the wait; the other branch wins at once.
+Task<void> interrupt(Event& event, Clock& clock, std::string& outcome) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  const auto waiting = [&]() -> Task<void> {
+    try {
+      outcome = co_await event.wait(clock, 10s) ? "happened" : "too late";
+    } catch (const boost::system::system_error& error) {
+      outcome = error.code() == boost::asio::error::operation_aborted ? "cancelled" : error.what();
+    }
+  };
+  Task<void> first = waiting();
+  Task<void> second = system_clock().sleep_for(1ms);
+  co_await (std::move(first) || std::move(second));
+}
+
+TEST(Event, WaitThatIsCancelledIsNotTakenForOneThatWasTooLate) {
+  test::ManualClock clock;
+  Event event;
+  std::string outcome;
+  test::run(interrupt(event, clock, outcome));
+  EXPECT_EQ(outcome, "cancelled");
 }
 
 }  // namespace

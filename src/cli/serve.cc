@@ -101,6 +101,7 @@ class Serve final : public Command {
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
     ServiceOptions options;
+    options.version = FACETHEORY_VERSION;
     options.owner = default_owner();
     options.access_log = STDOUT_FILENO;
     auto service = Service::start(config, options);

@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t kLineBuffer = std::size_t{64} << 10;
 constexpr std::size_t kLongestValue = 2048;
-constexpr int kLastChanceMilliseconds = 1000;
+constexpr Duration kLastChance = std::chrono::seconds(1);
+constexpr int kFruitlessAttempts = 100;  // At the end: others may be quicker to fill what has become free.
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 void append_unsigned(std::string& to, std::uint64_t number) {
@@ -31,39 +32,30 @@ void append_unsigned(std::string& to, std::uint64_t number) {
   to.append(digits.data(), end.ptr);
 }
 
-// With that many digits, zeros in front.
-void append_padded(std::string& to, std::uint64_t number, std::size_t width) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  const auto size = static_cast<std::size_t>(end.ptr - digits.data());
-  if (size < width) to.append(width - size, '0');
-  to.append(digits.data(), size);
-}
-
 void append_hex(std::string& to, std::uint32_t number, int digits) {
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
     to.push_back(kHexDigits[(number >> static_cast<unsigned>(shift)) & 0xfU]);
+}
+
+void set_digits(char* to, int width, std::uint64_t number) {
+  for (int i = width - 1; i >= 0; --i, number /= 10)
+    to[i] = static_cast<char>('0' + number % 10);
 }
 
 // "2026-11-15T14:44:51.123Z"
 void append_time(std::string& to, WallTime time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  append_padded(to, static_cast<std::uint64_t>(std::max(0, static_cast<int>(date.year()))), 4);
-  to.push_back('-');
-  append_padded(to, static_cast<unsigned>(date.month()), 2);
-  to.push_back('-');
-  append_padded(to, static_cast<unsigned>(date.day()), 2);
-  to.push_back('T');
-  append_padded(to, static_cast<std::uint64_t>(clock.hours().count()), 2);
-  to.push_back(':');
-  append_padded(to, static_cast<std::uint64_t>(clock.minutes().count()), 2);
-  to.push_back(':');
-  append_padded(to, static_cast<std::uint64_t>(clock.seconds().count()), 2);
-  to.push_back('.');
-  append_padded(to, static_cast<std::uint64_t>(clock.subseconds().count()), 3);
-  to.push_back('Z');
+  const auto millisecond = static_cast<std::uint64_t>((time - day).count());
+  std::array<char, 25> text{"0000-00-00T00:00:00.000Z"};
+  set_digits(&text[0], 4, static_cast<std::uint64_t>(std::max(0, static_cast<int>(date.year()))));
+  set_digits(&text[5], 2, static_cast<unsigned>(date.month()));
+  set_digits(&text[8], 2, static_cast<unsigned>(date.day()));
+  set_digits(&text[11], 2, millisecond / 3'600'000);
+  set_digits(&text[14], 2, millisecond / 60'000 % 60);
+  set_digits(&text[17], 2, millisecond / 1000 % 60);
+  set_digits(&text[20], 3, millisecond % 1000);
+  to.append(text.data(), text.size() - 1);
 }
 
 // "0.412"
@@ -71,8 +63,9 @@ void append_milliseconds(std::string& to, Duration took) {
   const auto microseconds =
       std::chrono::floor<std::chrono::microseconds>(std::max(took, Duration(0))).count();
   append_unsigned(to, static_cast<std::uint64_t>(microseconds / 1000));
-  to.push_back('.');
-  append_padded(to, static_cast<std::uint64_t>(microseconds % 1000), 3);
+  std::array<char, 4> fraction = {'.'};
+  set_digits(&fraction[1], 3, static_cast<std::uint64_t>(microseconds % 1000));
+  to.append(fraction.data(), fraction.size());
 }
 
 // One character, or one byte that belongs to none.
@@ -144,10 +137,26 @@ void append_json_character(std::string& to, const Decoded& character, std::strin
   }
 }
 
+// Bytes that stand for themselves between quotes.
+constexpr std::array<bool, 256> kSafeBytes = [] {
+  std::array<bool, 256> safe{};
+  for (std::size_t c = ' '; c <= '~'; ++c)
+    safe[c] = c != '"' && c != '\\';
+  return safe;
+}();
+
+// How many of the bytes from there on are safe.
+std::size_t safe_run(std::string_view value, std::size_t from, std::size_t to) {
+  std::size_t end = from;
+  while (end < to && kSafeBytes[static_cast<unsigned char>(value[end])])
+    ++end;
+  return end - from;
+}
+
+// Nothing but safe bytes, and no space.
 bool is_plain(std::string_view value) {
-  if (value.empty() || value == "-" || value.size() > kLongestValue) return false;
-  return std::all_of(value.begin(), value.end(),
-                     [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; });
+  return !value.empty() && value != "-" && value.size() <= kLongestValue &&
+         safe_run(value, 0, value.size()) == value.size() && value.find(' ') == std::string_view::npos;
 }
 
 template <typename AppendCharacter>
@@ -155,6 +164,10 @@ void append_quoted(std::string& to, std::string_view value, AppendCharacter appe
   to.push_back('"');
   std::size_t at = 0;
   while (at < value.size() && at < kLongestValue) {
+    const std::size_t run = safe_run(value, at, std::min(value.size(), kLongestValue));
+    to.append(value, at, run);
+    at += run;
+    if (run > 0) continue;
     const Decoded character = decode_at(value, at);
     append_character(to, character, value.substr(at, character.size));
     at += character.size;
@@ -305,11 +318,17 @@ Result<std::shared_ptr<AccessLogFile>> AccessLogFile::open(int descriptor) {
 
 AccessLogFile::~AccessLogFile() {
   const WithoutSigpipe guard;
-  if (!write_rest()) {
-    pollfd writable{descriptor_, POLLOUT, 0};
-    if (::poll(&writable, 1, kLastChanceMilliseconds) == 1) write_rest();
+  const Duration deadline = system_clock().monotonic() + kLastChance;
+  for (int i = 0; i < kFruitlessAttempts && !write_rest() && wait_for_room(deadline); ++i) {
   }
   ::close(descriptor_);
+}
+
+bool AccessLogFile::wait_for_room(Duration deadline) const {
+  const Duration left = deadline - system_clock().monotonic();
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration(0))).count();
+  pollfd writable{descriptor_, POLLOUT, 0};
+  return ::poll(&writable, 1, static_cast<int>(limit)) == 1 && (writable.revents & (POLLERR | POLLHUP)) == 0;
 }
 
 // What to write at once. A pipe takes up to PIPE_BUF bytes whole or not at all, so that whole lines of no more than that
@@ -350,6 +369,7 @@ bool AccessLogFile::write_rest() {
 
 std::size_t AccessLogFile::write(std::string_view lines) {
   const std::lock_guard lock(mutex_);
+  if (lines.empty() && rest_.empty()) return 0;
   const WithoutSigpipe guard;
   if (!write_rest()) return 0;
   std::size_t written = 0;
@@ -370,7 +390,14 @@ AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog 
 }
 
 AccessLogWriter::~AccessLogWriter() {
+  const Duration deadline = system_clock().monotonic() + kLastChance;
   flush();
+  for (int fruitless = 0; stuck_ && fruitless < kFruitlessAttempts && file_->wait_for_room(deadline);
+       ++fruitless) {
+    const std::size_t before = lines_.size();
+    flush();
+    if (lines_.size() < before) fruitless = 0;
+  }
 }
 
 void AccessLogWriter::write(const AccessRecord& record) {
@@ -399,7 +426,7 @@ void AccessLogWriter::flush() {
 }
 
 void AccessLogWriter::hand_over() {
-  if (!lines_.empty()) lines_.erase(0, file_->write(lines_));
+  lines_.erase(0, file_->write(lines_));  // Even if there are none: half of one of ours may wait over there.
   stuck_ = !lines_.empty();
 }
 

@@ -53,12 +53,15 @@ class AccessLogFile {
  public:
   // Works on a copy of the descriptor, and changes nothing about the one given (which others may share: a terminal).
   static Result<std::shared_ptr<AccessLogFile>> open(int descriptor);
-  ~AccessLogFile();  // Waits up to a second for a reader who has half a line.
+  ~AccessLogFile();  // Gives a reader who has half a line a second to take the rest.
   AccessLogFile(const AccessLogFile&) = delete;
   AccessLogFile& operator=(const AccessLogFile&) = delete;
 
   // Writes what can be written without waiting. How many bytes were taken: whole lines, from the beginning.
   std::size_t write(std::string_view lines);
+
+  // For the end, when nobody is held up any more. False: the time is up, or nobody reads any more.
+  bool wait_for_room(Duration deadline) const;
 
  private:
   enum class Kind {
@@ -85,7 +88,7 @@ class AccessLogFile {
 class AccessLogWriter {
  public:
   AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style);
-  ~AccessLogWriter();  // Flushes.
+  ~AccessLogWriter();  // Flushes, and gives a slow reader a second.
   AccessLogWriter(const AccessLogWriter&) = delete;
   AccessLogWriter& operator=(const AccessLogWriter&) = delete;
 

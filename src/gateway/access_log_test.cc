@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "facetheory/base/utf8.h"
@@ -323,6 +325,7 @@ TEST(AccessLogWriter, APipeGetsPiecesThatNobodyCanTear) {
   EXPECT_EQ(pipe.read(), filler);  // There was room for some lines, but not for a piece.
   writer.flush();
   EXPECT_THAT(pipe.read(), EndsWith("\n"));
+  pipe.close_reader();
 }
 
 TEST(AccessLogWriter, ALineLongerThanAPipeTakesAtOnceIsCompletedBeforeAnyOther) {
@@ -345,6 +348,61 @@ TEST(AccessLogWriter, ALineLongerThanAPipeTakesAtOnceIsCompletedBeforeAnyOther) 
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0] + "\n", line(large, AccessLog::text));
+}
+
+// Containers hand on pipes that belong to another user.
+TEST(AccessLogWriter, APipeThatCannotBeOpenedAgainDoesNotBlockEither) {
+  Pipe pipe;
+  pipe.make_small();
+  ASSERT_EQ(::fchmod(pipe.ends[1], 0), 0);
+  const bool root = ::geteuid() == 0;
+  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
+  ASSERT_LT(::open(("/proc/self/fd/" + std::to_string(pipe.ends[1])).c_str(), O_WRONLY | O_CLOEXEC), 0);
+  const auto file = opened(pipe.ends[1]);
+  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+  AccessLogWriter writer(file, AccessLog::text);
+  int written = 0;
+  for (; writer.lost() == 0 && written < 100'000; ++written)
+    writer.write(numbered(std::to_string(written)));
+  EXPECT_EQ(writer.lost(), 1U);
+  std::string text;
+  for (int round = 0; round < 1000 && text.find(" lost 1 ") == std::string::npos; ++round) {
+    text += pipe.read();
+    writer.flush();
+  }
+  EXPECT_EQ(lines_of(text).size(), static_cast<std::size_t>(written));  // One lost, one that says so.
+  const std::string agent(2000, '\n');
+  const AccessRecord large{.target = agent, .user_agent = agent, .referer = agent};
+  writer.write(large);
+  text.clear();
+  for (int round = 0; round < 100; ++round) {
+    writer.flush();
+    text += pipe.read();
+  }
+  EXPECT_EQ(text, line(large, AccessLog::text));
+}
+
+TEST(AccessLogWriter, AtTheEndASlowReaderGetsTheRest) {
+  Pipe pipe;
+  pipe.make_small();
+  std::string text;
+  std::thread reader;
+  {
+    AccessLogWriter writer(opened(pipe.ends[1]), AccessLog::text);
+    for (int i = 0; i < 300; ++i)
+      writer.write(numbered(std::to_string(i)));
+    reader = std::thread([&] {
+      std::array<char, 100> some{};
+      while (!text.ends_with(line(numbered("299"), AccessLog::text))) {
+        const ssize_t count = ::read(pipe.ends[0], some.data(), some.size());
+        if (count <= 0) return;
+        text.append(some.data(), static_cast<std::size_t>(count));
+      }
+    });
+  }
+  ::close(std::exchange(pipe.ends[1], -1));
+  reader.join();
+  EXPECT_EQ(lines_of(text).size(), 300U);
 }
 
 TEST(AccessLogWriter, AReaderThatIsGoneCostsLinesAndNothingElse) {
@@ -413,8 +471,6 @@ TEST(AccessLogWriter, LinesOfSeveralLoopsAreNeverMixed) {
         writer.write(of_loop(agents[static_cast<std::size_t>(loop)]));
         writer.flush();
       }
-      for (int i = 0; i < 2000; ++i)
-        writer.flush();
       lost += writer.lost();
     });
   }

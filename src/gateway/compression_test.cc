@@ -63,7 +63,7 @@ std::string decoded(Coding coding, const std::string& coded, std::size_t size) {
   return coded;
 }
 
-constexpr Coding kAll[] = {Coding::identity, Coding::gzip, Coding::br, Coding::zstd};
+constexpr Coding kAllCodings[] = {Coding::identity, Coding::gzip, Coding::br, Coding::zstd};
 
 std::string page(int items) {
   std::string html = "<!doctype html><title>News</title><ul>";
@@ -83,7 +83,7 @@ std::string noise(std::size_t size) {
 }
 
 TEST(Compression, GivesBackWhatWentIn) {
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kAllCodings) {
     for (const std::string& bytes : {std::string(), std::string(1, '\0'), std::string("<h1>one</h1>"),
                                      page(2'000), noise(100'000), std::string(300'000, 'x')}) {
       const auto coded = compress(coding, bytes);
@@ -104,7 +104,7 @@ TEST(Compression, MakesAPageSeveralTimesSmallerInBytesAndInMemory) {
 }
 
 TEST(Compression, SameBytesGiveTheSameCodedBytes) {
-  for (const Coding coding : kAll)
+  for (const Coding coding : kAllCodings)
     EXPECT_EQ(*compress(coding, page(100)), *compress(coding, page(100)));
 }
 

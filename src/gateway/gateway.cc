@@ -78,7 +78,7 @@ class Gateway::Request {
   Task<void> serve_page(PageKey key);
   Task<void> send_page(Served served, std::optional<Forwarded> forwarded);
   Task<void> send_unstored(Served served, Forwarded forwarded);
-  Task<void> pass(std::string_view state, std::string reason, Forwarded forwarded);
+  Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
   Task<void> invalidate_after(int status, const Headers& headers);
   Task<void> invalidate_url(PageKey key, bool tagged);
@@ -127,11 +127,10 @@ Task<void> Gateway::Request::answer() {
   if (!key) co_return co_await refuse(status_of(key.error().code), key.error().message);
   if (auto* bypass = std::get_if<Bypass>(&*key)) {
     const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
-    co_return co_await pass("bypass", std::move(bypass->reason), why);
+    co_return co_await pass(std::move(bypass->reason), why);
   }
   if (rules_.for_origin)
-    co_return co_await pass("bypass", "only the origin can tell whether its condition holds",
-                            Forwarded::bypass);
+    co_return co_await pass("only the origin can tell whether its condition holds", Forwarded::bypass);
   co_await serve_page(std::get<PageKey>(*std::move(key)));
 }
 
@@ -174,8 +173,9 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
   std::optional<Forwarded> forwarded;
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
-    OriginRender render{site_->renderers.at(route_->origin), render_request(key, varying, may_vary),
-                        store_policy(), key.tags, url_tag(target_, key.target)};
+    OriginRender render{
+        site_->renderers.at(route_->origin), render_request(key, varying, may_vary), store_policy(), key.tags,
+        url_tag(target_, key.target),        &parts_.metrics.origin(route_->origin)};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
       return engine.body(std::move(s3_key));
@@ -204,7 +204,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (!served) {
-      state_ = "error";
+      state_ = name(ServedAs::failed);
       const std::int64_t retry_at = served.error().retry_at;
       co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
     }
@@ -215,30 +215,28 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         const PreparedPage& other = prepared(*served->body);
         varying.insert(varying.end(), other.vary.begin(), other.vary.end());
         auto next = next_variant(*route_, page, other, may_vary);
-        if (!next) co_return co_await pass("pass", "there is no key for its variant", Forwarded::vary_miss);
+        if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
         continue;
       }
       case ServedAs::pass:
-        co_return co_await pass("pass", std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
+        co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
       case ServedAs::absent:
-        if (!rules_.only_if_cached)
-          co_return co_await pass("pass", "the request says no-store", Forwarded::request);
+        if (!rules_.only_if_cached) co_return co_await pass("the request says no-store", Forwarded::request);
         state_ = name(served->as);
         co_return co_await refuse(
             504, "nothing is stored that could answer this, and the request says only-if-cached");
       case ServedAs::failed:
       case ServedAs::uncached:
         if (served->body->metadata.status == 0)
-          co_return co_await pass("pass", "it is larger than pages may be",
-                                  forwarded.value_or(Forwarded::uri_miss));
+          co_return co_await pass("it is larger than pages may be", forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), forwarded);
     }
   }
-  co_await pass("pass", "Vary leads from variant to variant", Forwarded::vary_miss);
+  co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
 }
 
 Task<void> Gateway::Request::send_page(Served served, std::optional<Forwarded> forwarded) {
@@ -300,8 +298,8 @@ Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t re
 
 // --- what is no page --------------------------------------------------------------------------------------------
 
-Task<void> Gateway::Request::pass(std::string_view state, std::string reason, Forwarded forwarded) {
-  state_ = state;
+Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
+  state_ = name(ServedAs::pass);
   reason_ = std::move(reason);
   PassThrough pass;
   pass.request.method = request_.method;
@@ -330,7 +328,9 @@ Task<void> Gateway::Request::pass(std::string_view state, std::string reason, Fo
       return invalidate_after(answered, headers);
     };
   }
+  OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
+  if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
   log(LogLevel::warning, "the origin gave no answer: " + to_string(passed.error()));
   co_await refuse(502, "the origin gave no answer");
@@ -395,7 +395,8 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
 
 // --- the gateway ------------------------------------------------------------------------------------------------
 
-Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site) : parts_(std::move(parts)) {
+Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
+    : parts_(std::move(parts)), metrics_(parts_.metrics.add_loop()) {
   use(std::move(site));
 }
 Gateway::~Gateway() = default;
@@ -414,7 +415,9 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   } catch (...) {
     interrupted = std::current_exception();
   }
-  if (parts_.on_answered) parts_.on_answered(request.record(parts_.isr.clock.monotonic() - began));
+  const RequestRecord record = request.record(parts_.isr.clock.monotonic() - began);
+  metrics_.answered(record.state, exchange.status(), exchange.bytes_sent(), record.took);
+  if (parts_.on_answered) parts_.on_answered(record);
   if (interrupted) std::rethrow_exception(interrupted);
 }
 

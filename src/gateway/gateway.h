@@ -14,6 +14,7 @@
 
 #include "facetheory/cache/engine.h"
 #include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/site.h"
 
 namespace facetheory {
@@ -21,7 +22,7 @@ namespace facetheory {
 // What is told of a request when it is over; views last for the call only.
 struct RequestRecord {
   const ServerExchange& exchange;
-  std::string_view state;  // As x-facetheory-isr has it; "pass", "bypass", "refused", ...
+  std::string_view state;  // As x-facetheory-isr has it, or "refused".
   std::string_view host;
   std::string_view tenant;
   std::string_view route;   // Its pattern.
@@ -34,6 +35,7 @@ struct GatewayParts {
   boost::asio::any_io_executor background;  // and where pages are compressed.
   Engine& engine;
   const Isr& isr;
+  Metrics& metrics;
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
 };
 
@@ -51,6 +53,7 @@ class Gateway {
  private:
   class Request;
   GatewayParts parts_;
+  LoopMetrics& metrics_;
   std::shared_ptr<const Site> site_;
   std::shared_ptr<const OriginClients> passing_;
 };

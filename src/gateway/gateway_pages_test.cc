@@ -380,9 +380,9 @@ TEST(GatewayPages, AReloadTakesEffectWithTheNextRequest) {
   GatewayBed bed;
   bed.get("/a");
   EXPECT_THAT(bed.service->reload(bed.config("[[routes]]\npattern = \"/a\"\ncache = false\n")), IsEmpty());
-  for (int i = 0; i < 1000 && bed.get("/a").state() != "bypass"; ++i)
+  for (int i = 0; i < 1000 && bed.get("/a").state() != "pass"; ++i)
     std::this_thread::sleep_for(2ms);
-  EXPECT_EQ(bed.get("/a").state(), "bypass");
+  EXPECT_EQ(bed.get("/a").state(), "pass");
   EXPECT_THAT(bed.service->reload(bed.config("memory = \"2 MiB\"\n")), testing::ElementsAre("memory"));
 }
 

@@ -37,7 +37,11 @@ Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (loop->total >= loop->limits->connections) continue;  // Closed by its destructor.
+    if (loop->shared.open >= loop->limits->connections) {
+      ++loop->shared.refused;
+      continue;  // Closed by its destructor.
+    }
+    ++loop->shared.accepted;
     std::make_shared<ServerConnection>(loop, std::move(socket), peer.address().to_string())->start();
   }
 }
@@ -82,7 +86,7 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   State(std::vector<EventLoop> loops, const ServerLimits& limits) {
     const auto shared = std::make_shared<const ServerLimits>(limits);
     for (EventLoop& loop : loops) {
-      loops_.push_back(std::make_shared<ServerLoop>(std::move(loop), connections_));
+      loops_.push_back(std::make_shared<ServerLoop>(std::move(loop), counters_));
       loops_.back()->limits = shared;
     }
   }
@@ -91,7 +95,7 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   void set_limits(const ServerLimits& limits);
   void stop_accepting();
   Task<void> drain(std::chrono::milliseconds limit);
-  std::size_t connections() const { return connections_; }
+  ServerCounters counters() const { return {counters_.accepted, counters_.refused, counters_.open}; }
 
  private:
   template <typename Action>
@@ -101,7 +105,7 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   }
 
   std::vector<std::shared_ptr<ServerLoop>> loops_;
-  std::atomic<std::size_t> connections_ = 0;
+  AllLoops counters_;
   bool sweeping_ = false;
 };
 
@@ -163,7 +167,7 @@ Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
   const auto deadline = now() + limit;
   asio::steady_timer timer(co_await asio::this_coro::executor);
   bool cut = false;
-  while (connections_ > 0 && now() < deadline + std::chrono::seconds(1)) {
+  while (counters_.open > 0 && now() < deadline + std::chrono::seconds(1)) {
     if (!cut && now() >= deadline) {
       cut = true;
       on_every_loop([](ServerLoop& loop) {
@@ -192,8 +196,8 @@ void HttpServer::set_limits(ServerLimits limits) {
 Task<void> HttpServer::drain(std::chrono::milliseconds limit) {
   return state_->drain(limit);
 }
-std::size_t HttpServer::connections() const {
-  return state_->connections();
+ServerCounters HttpServer::counters() const {
+  return state_->counters();
 }
 
 ServerResponse plain_response(int status, std::string message) {

@@ -115,6 +115,13 @@ struct EventLoop {
   ExchangeHandler handler;
 };
 
+// Connections.
+struct ServerCounters {
+  std::uint64_t accepted = 0;  // Since the beginning.
+  std::uint64_t refused = 0;   // Likewise: closed at once, beyond the limit.
+  std::size_t open = 0;        // Now.
+};
+
 class HttpServer {
  public:
   explicit HttpServer(std::vector<EventLoop> loops, ServerLimits limits = {});
@@ -131,7 +138,7 @@ class HttpServer {
   // the limit has passed; then those that are left are closed.
   Task<void> drain(std::chrono::milliseconds limit);
 
-  std::size_t connections() const;
+  ServerCounters counters() const;
 
  private:
   class State;

@@ -156,6 +156,8 @@ TEST_F(HttpServerTest, ClosesConnectionsBeyondItsLimit) {
   first.until("GET /1");
   EXPECT_EQ(ask("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"), "");
   EXPECT_EQ(requests_, 1);
+  EXPECT_EQ(server_->counters().accepted, 1U);
+  EXPECT_EQ(server_->counters().refused, 1U);
 }
 
 TEST_F(HttpServerTest, HandlerThatThrowsIsAnErrorWithoutDetails) {
@@ -175,7 +177,7 @@ TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesIdleConnections) {
   for (int i = 0; i < 500 && requests_ < 2; ++i)
     std::this_thread::sleep_for(2ms);
   test::run(server_->drain(5s));
-  EXPECT_EQ(server_->connections(), 0U);
+  EXPECT_EQ(server_->counters().open, 0U);
   EXPECT_EQ(idle.rest(), "");
   const std::string answer = busy.rest();
   EXPECT_THAT(answer, HasSubstr("GET /slow"));

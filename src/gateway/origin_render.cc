@@ -86,7 +86,9 @@ class OriginRendering {
       }
       ExchangeTimes times;
       times.requested_at = epoch_seconds(clock_.now());
+      OriginTiming timing(render_.metrics, clock_);
       auto answer = co_await render_.origin->send(std::move(request));
+      if (answer) timing.answered(answer->status);
       times.received_at = epoch_seconds(clock_.now());
       if (!answer && answer.error().code == ErrorCode::exhausted)
         co_return nothing_to_show(answer.error().message);

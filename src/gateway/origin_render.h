@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "facetheory/cache/engine.h"
+#include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/prepared_page.h"
 #include "facetheory/gateway/storing.h"
 #include "facetheory/http/client.h"
@@ -22,6 +23,7 @@ struct OriginRender {
   StorePolicy policy = {};
   std::vector<std::string> tags = {};  // Of the route, besides those of the answer.
   std::string varying_tag = {};        // Carried only if the answer has Vary; empty: none.
+  OriginMetrics* metrics = nullptr;    // Told of each request, if it is there.
 };
 
 // Reads the body of the page that is replaced (Engine::body).

@@ -46,10 +46,10 @@ void append_fields(std::string& head, const Headers& headers) {
 
 }  // namespace
 
-ServerLoop::ServerLoop(EventLoop loop, std::atomic<std::size_t>& all)
+ServerLoop::ServerLoop(EventLoop loop, AllLoops& all)
     : executor(std::move(loop.executor)),
       handler(std::move(loop.handler)),
-      total(all),
+      shared(all),
       received(kReceive, '\0'),
       sweep(executor) {}
 
@@ -66,7 +66,7 @@ ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, tcp::socket
     : loop_(std::move(loop)), limits_(loop_->limits), peer_(std::move(peer)), socket_(std::move(socket)) {
   place_ = loop_->connections.size();
   loop_->connections.push_back(this);
-  ++loop_->total;
+  ++loop_->shared.open;
 }
 
 ServerConnection::~ServerConnection() {
@@ -74,7 +74,7 @@ ServerConnection::~ServerConnection() {
   last->place_ = place_;
   loop_->connections[place_] = last;
   loop_->connections.pop_back();
-  --loop_->total;
+  --loop_->shared.open;
 }
 
 // --- between requests -------------------------------------------------------------------------------------------

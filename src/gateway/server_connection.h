@@ -28,13 +28,20 @@ namespace facetheory {
 
 class ServerConnection;
 
+// Connections of all event loops.
+struct AllLoops {
+  std::atomic<std::size_t> open = 0;
+  std::atomic<std::uint64_t> accepted = 0;
+  std::atomic<std::uint64_t> refused = 0;
+};
+
 // What the connections of one event loop share.
 struct ServerLoop {
-  ServerLoop(EventLoop loop, std::atomic<std::size_t>& total);
+  ServerLoop(EventLoop loop, AllLoops& all);
 
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
-  std::atomic<std::size_t>& total;  // Connections of all loops.
+  AllLoops& shared;
 
   // Touched on the loop's thread only.
   std::vector<boost::asio::ip::tcp::acceptor> acceptors;

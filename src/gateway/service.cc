@@ -18,12 +18,16 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/run_on.h"
+#include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/access_log.h"
+#include "facetheory/gateway/admin.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/site.h"
+#include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
 namespace facetheory {
@@ -61,7 +65,7 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-EngineOptions engine_options(const Config& config, const ServiceOptions& options) {
+EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
   engine.memory = config.memory;
@@ -93,7 +97,8 @@ std::vector<std::string> needing_restart(const Config& before, const Config& aft
 
 class Service::State {
  public:
-  State(Config config, ServiceOptions options) : config_(std::move(config)), options_(std::move(options)) {}
+  State(Config config, ServiceOptions options)
+      : config_(std::move(config)), options_(std::move(options)), metrics_(sources()) {}
   ~State() { stop(); }
 
   Result<void> start();
@@ -105,7 +110,7 @@ class Service::State {
 
   EngineCounters counters() const { return engine_->counters(); }
   EngineGauges gauges() const { return engine_->gauges(); }
-  std::size_t connections() const { return server_->connections(); }
+  ServerCounters connections() const { return server_->counters(); }
 
  private:
   // One event loop and who answers there.
@@ -117,12 +122,16 @@ class Service::State {
   };
 
   Result<void> open_stores();
+  Result<void> start_admin();
+  MetricsSources sources();
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
 
   Config config_;
   const ServiceOptions options_;
   bool stopped_ = false;
+  std::atomic<bool> draining_ = false;
+  Metrics metrics_;
 
   // In the order in which they need one another; the threads end last of all that run on them.
   LoopThread background_;
@@ -133,7 +142,64 @@ class Service::State {
   std::shared_ptr<AccessLogFile> access_log_;
   std::vector<std::unique_ptr<Front>> fronts_;
   std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<HttpServer> admin_server_;
 };
+
+MetricsSources Service::State::sources() {
+  MetricsSources from;
+  from.version = options_.version;
+  from.engine = [this] {
+    const EngineCounters counted = engine_->counters();
+    const EngineGauges now = engine_->gauges();
+    EngineSnapshot snapshot;
+    snapshot.leases_acquired = counted.leases_acquired;
+    snapshot.leases_contended = counted.leases_contended;
+    snapshot.leases_lost = counted.leases_lost;
+    snapshot.leases_taken_over = counted.leases_taken_over;
+    snapshot.waiters = now.waiters;
+    snapshot.regenerations_in_flight = now.flights;
+    snapshot.pages_in_memory = now.bodies_in_memory;
+    snapshot.page_bytes = now.bytes_in_memory;
+    snapshot.page_bytes_limit = config_.memory;
+    snapshot.pointers_in_memory = now.pointers;
+    snapshot.table_down = now.table_down;
+    return snapshot;
+  };
+  from.server = [this] {
+    const ServerCounters counted = server_->counters();
+    ServerSnapshot snapshot{counted.open, counted.accepted, counted.refused, 0};
+    for (const auto& front : fronts_)
+      snapshot.access_log_lines_lost += front->access_log ? front->access_log->lost() : 0;
+    return snapshot;
+  };
+  return from;
+}
+
+Result<void> Service::State::start_admin() {
+  if (!config_.admin) return {};
+  AdminParts parts;
+  parts.metrics = [this] { return metrics_.text(); };
+  parts.draining = [this] { return draining_.load(); };
+  // What nobody has: an answer is all that is wanted.
+  parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
+                            Key nobodys{"READYZ", "READYZ"};
+                            auto row = co_await table_->get(std::move(nobodys), Consistency::eventual);
+                            if (!row) co_return std::move(row).error();
+                            co_return Result<void>{};
+                          }});
+  parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
+                            std::string nobodys = "readyz";
+                            auto body = co_await bodies_->read(std::move(nobodys));
+                            if (!body) co_return std::move(body).error();
+                            co_return Result<void>{};
+                          }});
+  std::vector<EventLoop> loops{{background_.executor(), whole_requests(admin_handler(std::move(parts)))}};
+  admin_server_ = std::make_unique<HttpServer>(std::move(loops));
+  auto port = admin_server_->listen(config_.admin->host, config_.admin->port);
+  if (!port) return std::move(port).error();
+  admin_ = ListenAddress{config_.admin->host, *port};
+  return {};
+}
 
 Result<void> Service::State::open_stores() {
   auto table = open_table(config_.table, background_.executor());
@@ -149,6 +215,9 @@ Result<void> Service::State::open_stores() {
   if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
+  table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
+  bodies_ =
+      std::make_unique<MeasuredBodies>(std::move(bodies_), metrics_.store_observer(ObservedStore::bodies));
   isr_.emplace(Isr{*table_, *bodies_, options_.clock});
   return {};
 }
@@ -156,7 +225,7 @@ Result<void> Service::State::open_stores() {
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
-  GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_};
+  GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_, metrics_};
   parts.on_answered = [&front = *front, id_header = config_.request_id_header](const RequestRecord& record) {
     if (!front.access_log) return;
     const ServerRequest& request = record.exchange.request();
@@ -196,7 +265,8 @@ void Service::State::keep_flushing(Front& front) {
 
 Result<void> Service::State::start() {
   if (auto opened = open_stores(); !opened) return opened;
-  engine_ = std::make_unique<Engine>(background_.executor(), *isr_, engine_options(config_, options_));
+  engine_ =
+      std::make_unique<Engine>(background_.executor(), *isr_, engine_options(config_, options_, metrics_));
   if (config_.access_log != AccessLog::off) {
     auto file = AccessLogFile::open(options_.access_log);
     if (!file) return std::move(file).error();
@@ -218,7 +288,7 @@ Result<void> Service::State::start() {
     if (!port) return std::move(port).error();
     listening_.push_back({address.host, *port});
   }
-  return {};
+  return start_admin();
 }
 
 std::vector<std::string> Service::State::reload(Config config) {
@@ -235,6 +305,7 @@ void Service::State::stop() {
   const auto wait = [this](Task<void> task) {
     asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
   };
+  draining_ = true;
   if (server_) wait(server_->drain(config_.limits.drain_timeout));
   if (engine_) wait(engine_->drain());
   for (const auto& front : fronts_) {
@@ -247,7 +318,7 @@ void Service::State::stop() {
     });
     flushed.get_future().get();
   }
-  server_.reset();
+  if (admin_server_) wait(admin_server_->drain(std::chrono::milliseconds(100)));
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -278,7 +349,7 @@ EngineCounters Service::counters() const {
 EngineGauges Service::gauges() const {
   return state_->gauges();
 }
-std::size_t Service::connections() const {
+ServerCounters Service::connections() const {
   return state_->connections();
 }
 

@@ -15,13 +15,15 @@
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/gateway/config.h"
+#include "facetheory/gateway/http_server.h"
 #include "facetheory/table/table.h"
 
 namespace facetheory {
 
 struct ServiceOptions {
-  std::string owner = {};  // Who renders, for people to read in LOCK.
-  int access_log = 1;      // The descriptor it goes to.
+  std::string version = {};  // For the metrics.
+  std::string owner = {};    // Who renders, for people to read in LOCK.
+  int access_log = 1;        // The descriptor it goes to.
   Clock& clock = system_clock();
   // Between the engine and the stores that the configuration names; empty: nothing.
   std::function<std::unique_ptr<Table>(std::unique_ptr<Table>)> wrap_table = {};
@@ -48,7 +50,7 @@ class Service {
 
   EngineCounters counters() const;
   EngineGauges gauges() const;
-  std::size_t connections() const;
+  ServerCounters connections() const;
 
  private:
   class State;

@@ -137,7 +137,8 @@ Config GatewayBed::config(const std::string& lines) const {
 
 GatewayBed::GatewayBed(const std::string& lines, ServiceOptions options) {
   // The reference cannot be set later.
-  ServiceOptions with{.owner = options.owner,
+  ServiceOptions with{.version = "test",
+                      .owner = options.owner,
                       .access_log = options.access_log,
                       .clock = clock,
                       .wrap_table = std::move(options.wrap_table),

@@ -91,12 +91,12 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
     }
     turn.reset();
     held_ = std::get<LeaseHeld>(*std::move(acquired));
-    tell(RegenerateEvent::lease_held);
     if (options_.fail_in_backoff && held_->lock.is_backoff()) {
       Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
       co_await hand_back(error.message);
-      co_return RenderFailed{std::move(error), held_->until};
+      co_return RenderFailed{std::move(error), held_->until, true};
     }
+    tell(RegenerateEvent::lease_held);
     if (!may_wait()) co_return co_await attach(*held_, "somebody else holds the lease");
     co_await pause(isr_, attempt);
   }
@@ -191,7 +191,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   if (aborted) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
     co_await hand_back(aborted->message);
-    co_return RenderFailed{*std::move(aborted), 0};
+    co_return RenderFailed{*std::move(aborted)};
   }
   if (*rendered && (*rendered)->failed) {
     rendered.emplace(Error{ErrorCode::unavailable,
@@ -221,7 +221,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
 
 // The render failed: everybody backs off.
 Task<Result<RegenerateOutcome>> Regeneration::give_up(Lease lease, Error error) {
-  RenderFailed failed{std::move(error), 0};
+  RenderFailed failed{std::move(error)};
   const std::string why = to_string(failed.error);
   auto backed_off = co_await back_off(isr_, std::move(lease), why);
   if (backed_off) {
@@ -292,7 +292,9 @@ struct OutcomeName {
   std::string_view operator()(const RequestInProgress&) const { return "request_in_progress"; }
   std::string_view operator()(const RequestMismatch&) const { return "request_mismatch"; }
   std::string_view operator()(const RequestFailed&) const { return "request_failed"; }
-  std::string_view operator()(const RenderFailed&) const { return "failed"; }
+  std::string_view operator()(const RenderFailed& failed) const {
+    return failed.in_backoff ? "in_backoff" : "failed";
+  }
   std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
   std::string_view operator()(const PublishRefused&) const { return "refused"; }
   std::string_view operator()(const NotStored&) const { return "not_stored"; }

@@ -74,6 +74,7 @@ struct Replayed {
 struct RenderFailed {
   Error error;
   std::int64_t retry_at = 0;  // Nobody tries before; 0: at once.
+  bool in_backoff = false;    // It was not tried: somebody's render had failed before (fail_in_backoff).
 };
 // The page is only for whoever asked for it (Rendered::store).
 struct NotStored {
@@ -82,7 +83,7 @@ struct NotStored {
 using RegenerateOutcome =
     std::variant<AlreadyFresh, Regenerated, Replayed, LeaseHeld, RequestInProgress, RequestMismatch,
                  RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored>;
-// "published", "already_fresh", "not_stored", "failed", "lease_held", ...
+// "published", "already_fresh", "not_stored", "failed", "in_backoff", "lease_held", ...
 std::string_view name(const RegenerateOutcome& outcome);
 
 Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,

@@ -1,7 +1,7 @@
 // A table that wraps another and tells an observer how long each operation took and whether it succeeded. Operations are
 // named as the methods are. What validation refuses reaches neither.
 //
-// It costs two looks at the clock and a coroutine's frame, some 0.1 microseconds.
+// It costs some 0.3 microseconds: two looks at the clock, a coroutine's frame, and validating twice.
 #pragma once
 
 #include <memory>

@@ -1,0 +1,259 @@
+#include "facetheory/cache/flights.h"
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include "facetheory/base/log.h"
+#include "facetheory/isr/invalidate.h"
+
+namespace facetheory {
+namespace {
+
+bool marked_stale(const Pointer& pointer, std::int64_t now) {
+  return judge(pointer.meta, now).state == PageState::fresh &&
+         judge(pointer.meta, pointer.marks, now).state == PageState::stale;
+}
+
+std::string in_words(Duration duration) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  if (milliseconds % 1000 == 0) return std::to_string(milliseconds / 1000) + " s";
+  return std::to_string(milliseconds) + " ms";
+}
+
+}  // namespace
+
+Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer renderer, RenderContext context) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  std::stop_source stop;
+  const std::stop_callback when_lost(context.lost, [stop]() mutable { stop.request_stop(); });
+  context.lost = stop.get_token();
+  std::optional<Result<Rendered>> rendered;
+  std::exception_ptr thrown;
+  bool late = false;
+  const auto render = [&]() -> Task<void> {
+    try {
+      auto made = co_await renderer(std::move(context));
+      if (!late) rendered.emplace(std::move(made));
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  };
+  const auto limiting = [&]() -> Task<void> {
+    co_await clock.sleep_for(limit);
+    if (rendered || thrown) co_return;
+    late = true;
+    stop.request_stop();
+  };
+  Task<void> first = render();
+  Task<void> second = limiting();
+  co_await (std::move(first) || std::move(second));
+  if (late) co_return Error{ErrorCode::unavailable, "not rendered within " + in_words(limit)};
+  if (thrown) std::rethrow_exception(thrown);
+  co_return *std::move(rendered);
+}
+
+MetaRow would_be(const Isr& isr, const Rendered& rendered) {
+  MetaRow meta;
+  meta.generated_at = isr.now();
+  meta.revalidate_seconds = rendered.revalidate.count();
+  meta.etag = rendered.etag;
+  meta.tags = rendered.tags;
+  return meta;
+}
+
+Flights::Flights(const boost::asio::any_io_executor& executor, const Isr& isr,
+                 std::shared_ptr<const EngineOptions> options, std::shared_ptr<PageMemory> memory)
+    : isr_(isr),
+      options_(std::move(options)),
+      memory_(std::move(memory)),
+      executor_(executor),
+      turns_(std::make_shared<Turns>(isr.clock, options_->renders)) {}
+
+Boarding Flights::board(Errand errand) {
+  const ServeRequest& request = errand.request;
+  std::string key = request.page.pk;
+  if (request.request_id) key += '\n' + *request.request_id + '\n' + request_hash(request.inputs);
+  std::shared_ptr<Flight> flight;
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_) return {};
+    std::shared_ptr<Flight>& slot = flights_[key];
+    if (slot) {
+      slot->joined = true;
+      return {slot, false, slot->render_ended};
+    }
+    slot = flight = std::make_shared<Flight>(isr_.clock.monotonic());
+  }
+  boost::asio::co_spawn(executor_, fly(shared_from_this(), flight, std::move(key), std::move(errand)),
+                        [](std::exception_ptr escaped) {
+                          if (escaped) log(LogLevel::error, "a regeneration ended by an exception");
+                        });
+  return {flight, true, false};
+}
+
+Task<void> Flights::fly(std::shared_ptr<Flights> self, std::shared_ptr<Flight> flight, std::string key,
+                        Errand errand) {
+  try {
+    flight->outcome.emplace(co_await self->regenerate_for(*flight, std::move(errand)));
+  } catch (const std::exception& error) {
+    flight->outcome.emplace(Error{ErrorCode::internal, error.what()});
+  }
+  self->count(*flight->outcome);
+  if (self->options_->on_regenerated) {
+    const std::string_view outcome = *flight->outcome ? name(**flight->outcome) : "error";
+    self->options_->on_regenerated(outcome, self->isr_.clock.monotonic() - flight->began);
+  }
+  {
+    const std::lock_guard lock(self->mutex_);
+    self->flights_.erase(key);
+  }
+  flight->ended.set();
+  flight->held_up.set();
+}
+
+Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand errand) {
+  const ServeRequest& request = errand.request;
+  // So that readers in other languages, who know only META, learn of the mark.
+  if (marked_stale(errand.pointer, isr_.now())) {
+    auto closed = co_await close_window(isr_, request.page, *errand.pointer.meta);
+    if (!closed)
+      log(LogLevel::warning, "the window of " + to_string(request.page) +
+                                 " stays open for other readers: " + closed.error().message);
+  }
+  std::optional<Body> body;  // What was rendered.
+  const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
+    {
+      const std::lock_guard lock(mutex_);
+      ++counters_.renders;
+    }
+    auto rendered =
+        co_await render_within(isr_.clock, request.policy.render_limit, errand.renderer, std::move(context));
+    {
+      const std::lock_guard lock(mutex_);
+      flight.render_ended = true;
+    }
+    if (rendered) {
+      body = rendered->body;
+      flight.would_be = would_be(isr_, *rendered);
+    }
+    co_return rendered;
+  };
+  bool contended = false;
+  RegenerateOptions options;
+  options.lease = request.policy.lease;
+  options.owner = options_->owner;
+  options.publish.history = request.policy.history;
+  options.publish.ttl = request.policy.ttl;
+  options.request_id = request.request_id;
+  options.inputs = request.inputs;
+  options.wait = request.policy.wait_limit;
+  if (errand.rejected) options.rejected = errand.pointer.meta;
+  options.fail_in_backoff = true;
+  options.turn = [turns = turns_] { return turns->take(); };
+  options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
+  auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
+  if (!outcome) {
+    memory_->distrust(request.page.pk);
+    co_return outcome;
+  }
+  if (body) {
+    const auto* regenerated = std::get_if<Regenerated>(&*outcome);
+    flight.rendered = regenerated != nullptr
+                          ? memory_->keep(regenerated->published.meta.s3_key, *std::move(body))
+                          : memory_->prepared(*std::move(body)).body;
+  }
+  remember(request.page.pk, *outcome);
+  co_await look_at_marks(flight, request.page, *outcome);
+  co_return outcome;
+}
+
+void Flights::note(Flight& flight, RegenerateEvent event, bool& contended) {
+  const bool held = event == RegenerateEvent::lease_held;
+  flight.elsewhere = held || event == RegenerateEvent::request_in_progress;
+  if (flight.elsewhere) flight.held_up.set();
+  const std::lock_guard lock(mutex_);
+  if (held && !contended) ++counters_.leases_contended;
+  contended = contended || held;
+  if (event == RegenerateEvent::lease_taken_over) ++counters_.leases_taken_over;
+  if (event == RegenerateEvent::lease_taken_over || event == RegenerateEvent::lease_acquired)
+    ++counters_.leases_acquired;
+}
+
+// What this process knows of the page from now on.
+void Flights::remember(const std::string& pk, const RegenerateOutcome& outcome) {
+  if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
+    memory_->became_current(pk, regenerated->published.meta);
+  } else if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
+    memory_->became_current(pk, fresh->meta);
+  } else if (std::holds_alternative<RenderFailed>(outcome)) {
+    memory_->rests_for_now(pk);
+  } else {
+    if (std::holds_alternative<NotStored>(outcome)) memory_->passes_for_now(pk);
+    memory_->distrust(pk);
+  }
+}
+
+void Flights::count(const Result<RegenerateOutcome>& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (!outcome) {
+    ++counters_.table_errors;
+    return;
+  }
+  if (std::holds_alternative<Regenerated>(*outcome)) ++counters_.published;
+  if (std::holds_alternative<NotStored>(*outcome)) ++counters_.not_stored;
+  const auto* failed = std::get_if<RenderFailed>(&*outcome);
+  if (failed != nullptr && !failed->in_backoff) ++counters_.renders_failed;
+  if (std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
+}
+
+// A mark does not take the lease away. For those who joined the flight: was one set before they came?
+Task<void> Flights::look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
+  const auto* regenerated = std::get_if<Regenerated>(&outcome);
+  bool joined = false;
+  {
+    const std::lock_guard lock(mutex_);
+    joined = flight.joined;
+  }
+  if (regenerated == nullptr || !joined) co_return;
+  const MetaRow& meta = regenerated->published.meta;
+  auto marks = co_await marks_of(isr_, std::move(page), meta.tags, Consistency::strong);
+  flight.unmarked = marks && judge(meta, *marks, meta.generated_at).state == PageState::fresh;
+}
+
+Task<void> Flights::drain() {
+  for (;;) {
+    std::shared_ptr<Flight> flight;
+    {
+      const std::lock_guard lock(mutex_);
+      draining_ = true;
+      if (flights_.empty()) co_return;
+      flight = flights_.begin()->second;
+    }
+    co_await flight->ended.wait(isr_.clock, std::chrono::hours(1));
+  }
+}
+
+void Flights::add_to(EngineCounters& counters) const {
+  const std::lock_guard lock(mutex_);
+  counters.renders += counters_.renders;
+  counters.renders_failed += counters_.renders_failed;
+  counters.published += counters_.published;
+  counters.not_stored += counters_.not_stored;
+  counters.leases_acquired += counters_.leases_acquired;
+  counters.leases_contended += counters_.leases_contended;
+  counters.leases_lost += counters_.leases_lost;
+  counters.leases_taken_over += counters_.leases_taken_over;
+  counters.table_errors += counters_.table_errors;
+}
+
+std::size_t Flights::size() const {
+  const std::lock_guard lock(mutex_);
+  return flights_.size();
+}
+
+}  // namespace facetheory

@@ -1,0 +1,85 @@
+// PageMemory: what one process knows of pages, and how it comes to know it: their pointers and bodies are read through
+// it. For .cc files only, since it needs Asio. May be used from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facetheory/cache/body_cache.h"
+#include "facetheory/cache/circuit_breaker.h"
+#include "facetheory/cache/engine.h"
+#include "facetheory/cache/recent_pages.h"
+#include "facetheory/cache/shared_reads.h"
+
+namespace facetheory {
+
+using BodyPointer = std::shared_ptr<const Body>;
+
+// META and the marks of a page, as they were when they were read.
+struct Pointer {
+  std::optional<MetaRow> meta;
+  std::vector<Mark> marks;
+  Duration read_at{0};  // Monotonic.
+};
+
+class PageMemory {
+ public:
+  PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options);
+
+  // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table.
+  Task<Result<Pointer>> look_up(Page page);
+  // From the table, unless that has failed too often.
+  Task<Result<Pointer>> read_pointer(Page page, Consistency consistency);
+  std::optional<Pointer> last_known(const std::string& pk);
+  // The page was seen to be current. It is the last known; the next request reads it: it may have been invalidated
+  // since, and its marks are not those of the page before.
+  void became_current(const std::string& pk, MetaRow meta);
+  // The next request reads the pointer, which is still the last known.
+  void distrust(const std::string& pk);
+  // The same, and whatever else would keep the page from being rendered.
+  void forget(const std::string& pk);
+
+  // Prepared. `corrupt`: it is gone or damaged.
+  Task<Result<BodyPointer>> body(std::string s3_key);
+  // Of what was rendered here: kept under its key and prepared, unless it is there already.
+  BodyPointer keep(std::string s3_key, Body body);
+  PreparedBody prepared(Body body) const;
+
+  // Pages that are not stored, for a while.
+  void passes_for_now(const std::string& pk);
+  bool passes(const std::string& pk);
+
+  // Pages whose renders fail are not looked at in the background more than now and then.
+  void rests_for_now(const std::string& pk);
+  bool rests(const std::string& pk);
+
+  void add_to(EngineCounters& counters) const;
+  void add_to(EngineGauges& gauges) const;
+
+ private:
+  Task<Result<BodyPointer>> read_body(std::string s3_key);
+  bool until(RecentPages<Duration>& pages, const std::string& pk);
+
+  // Constant after construction.
+  const Isr isr_;
+  const std::shared_ptr<const EngineOptions> options_;
+
+  SharedReads<Pointer> pointer_reads_;
+  SharedReads<BodyPointer> body_reads_;
+
+  mutable std::mutex mutex_;  // Guards everything below; never held across an await.
+  RecentPages<Pointer> pointers_;
+  BodyCache bodies_;
+  RecentPages<Duration> passes_;  // Until when.
+  RecentPages<Duration> rests_;   // Likewise.
+  CircuitBreaker breaker_;        // Of the table.
+  std::uint64_t distrusted_ = 0;  // How often.
+  std::uint64_t bodies_read_ = 0;
+  std::uint64_t table_errors_ = 0;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,34 @@
+#include "facetheory/cache/recent_pages.h"
+
+#include <gtest/gtest.h>
+
+namespace facetheory {
+namespace {
+
+TEST(RecentPages, FindsWhatWasPutLast) {
+  RecentPages<int> pages(10);
+  EXPECT_EQ(pages.find("a"), nullptr);
+  pages.put("a", 1);
+  pages.put("a", 2);
+  ASSERT_NE(pages.find("a"), nullptr);
+  EXPECT_EQ(*pages.find("a"), 2);
+  EXPECT_EQ(pages.size(), 1U);
+  pages.erase("a");
+  pages.erase("a");
+  EXPECT_EQ(pages.find("a"), nullptr);
+}
+
+TEST(RecentPages, ForgetsTheLeastRecentlyUsed) {
+  RecentPages<int> pages(3);
+  for (const char* pk : {"a", "b", "c"})
+    pages.put(pk, 1);
+  pages.find("a");
+  pages.put("d", 1);
+  EXPECT_EQ(pages.size(), 3U);
+  EXPECT_NE(pages.find("a"), nullptr);
+  EXPECT_EQ(pages.find("b"), nullptr);
+  EXPECT_NE(pages.find("d"), nullptr);
+}
+
+}  // namespace
+}  // namespace facetheory
