@@ -71,6 +71,9 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
   engine.memory = config.memory;
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
+  engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
+    metrics.regenerated(outcome, took);
+  };
   engine.prepare = prepare_page;
   return engine;
 }
