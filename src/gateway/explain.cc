@@ -7,6 +7,7 @@
 
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/page_key.h"
+#include "facetheory/gateway/pass_through.h"
 #include "facetheory/gateway/peers.h"
 #include "facetheory/gateway/replay.h"
 #include "facetheory/gateway/request_rules.h"
@@ -59,7 +60,7 @@ Task<Result<Served>> serve_stored(Engine& engine, ServeRequest request) {
 }
 
 // Of a page that cannot be served at once.
-void say_what_it_waits_for(Explanation& told, const PagePolicy& policy, bool stale_at_hand,
+void say_what_it_waits_for(Explanation& told, const PagePolicy& policy, bool while_stale, bool stale_at_hand,
                            std::int64_t now) {
   const std::optional<LockRow>& lock = told.pages.back().lock;
   const std::string otherwise =
@@ -69,6 +70,12 @@ void say_what_it_waits_for(Explanation& told, const PagePolicy& policy, bool sta
     told.sentence = otherwise + ", at once: the last " + std::to_string(lock->failures) +
                     " render(s) failed (" + lock->last_error.value_or("no reason is known") +
                     "), and nobody tries again " + for_seconds(*lock->lease_expires_at, now);
+    return;
+  }
+  if (lock && lock->held_at(now) && while_stale && policy.on_contention == OnContention::serve_stale) {
+    told.next = NextAnswer::stale;
+    told.sentence = "the stale page, since " + lock->owner.value_or("somebody") +
+                    " renders it, with the lease " + for_seconds(*lock->lease_expires_at, now);
     return;
   }
   told.next = NextAnswer::wait;
@@ -152,6 +159,7 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
   auto found = page_key(site.config, route, match->variables, asked);
   if (!found) co_return refused(found.error().message);
   if (const auto* bypass = std::get_if<Bypass>(&*found)) co_return passed(bypass->reason);
+  if (wanted_protocol(request.headers)) co_return passed("it asks for another protocol");
   if (rules.for_origin) co_return passed("only the origin can tell whether its condition holds");
   const PageKey key = std::get<PageKey>(*std::move(found));
   told.tags = key.tags;
@@ -167,9 +175,11 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     ServeRequest serve;
     serve.page = page;
     serve.policy = route.policy;
+    bool while_stale = false;
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       Review review = review_page(prepared(body), meta, state, rules, now);
       review.suits = suits(prepared(body), fields);
+      while_stale = review.while_stale;
       return review;
     };
     auto served = co_await serve_stored(engine, serve);
@@ -209,7 +219,7 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     if (!fallback) co_return std::move(fallback).error();
     const bool stale_at_hand =
         fallback->as == ServedAs::stale && route.policy.on_failure == OnFailure::serve_stale;
-    say_what_it_waits_for(told, route.policy, stale_at_hand, now);
+    say_what_it_waits_for(told, route.policy, while_stale && stale_at_hand, stale_at_hand, now);
     co_return told;
   }
   co_return passed("Vary leads from variant to variant");

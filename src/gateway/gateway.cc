@@ -26,6 +26,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kVia = "1.1 facetheory";
+
 template <typename Names>
 bool is_among(const Names& names, std::string_view name) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
@@ -129,6 +130,8 @@ Task<void> Gateway::Request::answer() {
     const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
     co_return co_await pass(std::move(bypass->reason), why);
   }
+  if (wanted_protocol(request_.headers))
+    co_return co_await pass("it asks for another protocol", Forwarded::bypass);
   if (rules_.for_origin)
     co_return co_await pass("only the origin can tell whether its condition holds", Forwarded::bypass);
   co_await serve_page(std::get<PageKey>(*std::move(key)));
@@ -209,6 +212,9 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
     }
     if (seen) forwarded = seen;
+    // The first render of a page does not know what the origin varies it by.
+    const bool for_others = served->as == ServedAs::miss && !suits(prepared(*served->body), may_vary);
+    if (for_others) served->as = ServedAs::other;
     switch (served->as) {
       case ServedAs::other: {
         // Its Vary says what else of the request makes a different page.

@@ -40,9 +40,9 @@ std::uint64_t boot_time() {
   std::istringstream words(whole_file("/proc/stat"));
   for (std::string word; words >> word;) {
     if (word != "btime") continue;
-    std::uint64_t since = 0;
-    words >> since;
-    return since;
+    std::uint64_t parsed = 0;
+    words >> parsed;
+    return parsed;
   }
   return 0;
 }
