@@ -1,7 +1,6 @@
 #include "facetheory/gateway/gateway.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -11,7 +10,6 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
 #include "facetheory/base/run_on.h"
-#include "facetheory/base/sha256.h"
 #include "facetheory/gateway/invalidation.h"
 #include "facetheory/gateway/origin_render.h"
 #include "facetheory/gateway/page_answer.h"
@@ -20,7 +18,7 @@
 #include "facetheory/gateway/peers.h"
 #include "facetheory/gateway/replay.h"
 #include "facetheory/gateway/request_target.h"
-#include "facetheory/gateway/vary.h"
+#include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/invalidate.h"
 
@@ -29,27 +27,6 @@ namespace {
 
 constexpr std::string_view kVia = "1.1 facetheory";
 constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
-constexpr int kMostVariantSteps =
-    4;  // Pages whose Vary leads on to the next, before the request is passed on.
-
-// What a client may say about itself only through a peer that is trusted.
-constexpr std::array<std::string_view, 8> kSaidByProxies = {
-    "forwarded",        "x-forwarded-for",    "x-forwarded-host",   "x-forwarded-proto",
-    "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server", "x-real-ip"};
-
-// Of one request and not of a page: never sent along with a render.
-constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
-                                                            "cookie",
-                                                            "accept-encoding",
-                                                            "if-match",
-                                                            "if-none-match",
-                                                            "if-modified-since",
-                                                            "if-range",
-                                                            "if-unmodified-since",
-                                                            "range",
-                                                            "cache-control",
-                                                            "content-length",
-                                                            "expect"};
 
 template <typename Names>
 bool is_among(const Names& names, std::string_view name) {
@@ -84,21 +61,6 @@ class Counted {
  private:
   int& count_;
 };
-
-// Carried by pages that share a URL but not a key, so that all of them can be invalidated.
-std::string url_tag(const RequestTarget& target, std::string_view origin_form) {
-  return "url:" + sha256_hex(target.origin() + std::string(origin_form)).substr(0, 32);
-}
-
-// Which variant of the page that request asks for.
-std::string variant_of(const Body& page, const Headers& request) {
-  return variant_key(prepared(page).vary, request);
-}
-
-bool key_has_more_than_the_url(const RouteConfig& route) {
-  return !route.headers.empty() || !route.cookies.empty() || route.preset != Preset::none ||
-         route.key == KeyStyle::facetheory;
-}
 
 }  // namespace
 
@@ -140,7 +102,6 @@ class Gateway::Request {
   PageRequest page_request(std::string_view method) const {
     return {headers_, method, target_.scheme, target_.host, target_.path, target_.query, trusted_};
   }
-  Headers offered(const PageKey& key) const;
   HttpRequest render_request(const PageKey& key, const std::vector<std::string>& varying,
                              const Headers& offered_fields) const;
   StorePolicy store_policy() const;
@@ -193,22 +154,6 @@ Task<void> Gateway::Request::answer() {
 
 // --- pages ------------------------------------------------------------------------------------------------------
 
-// The request as far as a page may depend on it: what a variant can be told apart by.
-Headers Gateway::Request::offered(const PageKey& key) const {
-  const PageRequest asked = page_request("GET");
-  Headers fields;
-  for (const Headers::Field& field : headers_) {
-    const std::string name = lower_case(std::string_view(field.name));
-    const bool withheld = is_among(kOfOneRequest, name) || is_among(kSaidByProxies, name) ||
-                          name.starts_with("x-facetheory-") || strips_field(*route_, name, asked);
-    if (!withheld) fields.add(name, field.value);
-  }
-  for (const auto& [name, value] : key.headers)
-    fields.set(name, value);
-  fields.set("accept-encoding", "identity");
-  return fields;
-}
-
 HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vector<std::string>& varying,
                                              const Headers& offered_fields) const {
   HttpRequest request;
@@ -241,7 +186,7 @@ StorePolicy Gateway::Request::store_policy() const {
 
 Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
-  const Headers may_vary = offered(key);
+  const Headers may_vary = varying_fields(*route_, key, page_request("GET"));
   std::vector<std::string> varying;
   std::optional<Forwarded> forwarded;
   Page page = key.page;
@@ -269,7 +214,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       const PreparedPage& stored = prepared(body);
       Review review = review_page(stored, meta, state, rules_, parts_.isr.now());
-      review.suits = stored.variant == variant_of(body, may_vary);
+      review.suits = suits(stored, may_vary);
       seen = state == PageState::fresh && review_page(stored, meta, state, {}, parts_.isr.now()).fresh
                  ? Forwarded::request
                  : Forwarded::stale;
@@ -291,17 +236,15 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     }
     if (seen) forwarded = seen;
     // The first render of a page does not know what the origin varies it by.
-    const bool for_others = served->as == ServedAs::miss &&
-                            prepared(*served->body).variant != variant_of(*served->body, may_vary);
+    const bool for_others = served->as == ServedAs::miss && !suits(prepared(*served->body), may_vary);
     if (for_others) served->as = ServedAs::other;
     switch (served->as) {
       case ServedAs::other: {
         // Its Vary says what else of the request makes a different page.
         const PreparedPage& other = prepared(*served->body);
         varying.insert(varying.end(), other.vary.begin(), other.vary.end());
-        auto next = page_of(page.cache_key + " v:" + variant_of(other, may_vary), page.tenant);
-        if (!next || route_->key == KeyStyle::facetheory)
-          co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
+        auto next = next_variant(*route_, page, other, may_vary);
+        if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
         continue;
@@ -397,7 +340,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     const std::string name = lower_case(std::string_view(field.name));
     if (name == "host" || name == "content-length" || name.starts_with("x-facetheory-")) continue;
     if (name == "x-forwarded-for" && trusted_) forwarded_for = field.value + ", " + request_.peer;
-    if (is_among(kSaidByProxies, name) || strips_field(*route_, name, asked)) continue;
+    if (is_said_by_proxies(name) || strips_field(*route_, name, asked)) continue;
     pass.request.headers.add(field.name, field.value);
   }
   pass.request.headers.add("X-Forwarded-For", forwarded_for);

@@ -25,7 +25,7 @@
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
-#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
@@ -74,11 +74,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
   engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
     metrics.regenerated(outcome, took);
   };
-  engine.prepare = [](Body body) {
-    auto page = std::make_shared<const PreparedPage>(std::move(body));
-    const std::size_t cost = page->cost();
-    return PreparedBody{std::move(page), cost};
-  };
+  engine.prepare = prepare_page;
   return engine;
 }
 
