@@ -392,7 +392,7 @@ AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog 
 AccessLogWriter::~AccessLogWriter() {
   const Duration deadline = system_clock().monotonic() + kLastChance;
   flush();
-  for (int fruitless = 0; stuck_ && fruitless < kFruitlessAttempts && file_->wait_for_room(deadline);
+  for (int fruitless = 0; !lines_.empty() && fruitless < kFruitlessAttempts && file_->wait_for_room(deadline);
        ++fruitless) {
     const std::size_t before = lines_.size();
     flush();
@@ -408,7 +408,7 @@ void AccessLogWriter::write(const AccessRecord& record) {
   format(record, style_, lines_);
   if (lines_.size() < kLineBuffer) return;
   const std::size_t line = lines_.size() - before;
-  if (!stuck_) hand_over();
+  hand_over();
   if (lines_.size() < kLineBuffer || lines_.size() <= line) return;
   lines_.resize(lines_.size() - line);
   lose();
@@ -422,12 +422,11 @@ void AccessLogWriter::lose() {
 void AccessLogWriter::flush() {
   if (style_ == AccessLog::off) return;
   hand_over();
-  if (!stuck_) tell_of_losses();
+  if (lines_.empty()) tell_of_losses();
 }
 
 void AccessLogWriter::hand_over() {
   lines_.erase(0, file_->write(lines_));  // Even if there are none: half of one of ours may wait over there.
-  stuck_ = !lines_.empty();
 }
 
 // As a line among the others, once they have all gone.

@@ -112,8 +112,7 @@ class AccessLogWriter {
   // Only on this loop's thread.
   std::string lines_;
   WallTime latest_ = {};
-  bool stuck_ = false;  // The last attempt was not taken whole: the next is flush()'s.
-  std::uint64_t lost_not_told_ = 0;
+  std::uint64_t lost_not_told_ = 0;  // While there are any no line is taken.
 
   std::atomic<std::uint64_t> lost_ = 0;
 };

@@ -305,6 +305,30 @@ TEST(AccessLogWriter, AFullPipeLosesWholeLinesAndTheLogSaysHowMany) {
   EXPECT_THAT(lines.back(), HasSubstr("again"));
 }
 
+TEST(AccessLogWriter, TheGapIsWhereTheLogSaysItIs) {
+  Pipe pipe;
+  pipe.make_small();
+  AccessLogWriter writer(opened(pipe.ends[1]), AccessLog::text);
+  int written = 0;
+  for (; writer.lost() == 0 && written < 100'000; ++written)
+    writer.write(numbered(std::to_string(written)));
+  std::string text = pipe.read();
+  writer.flush();  // There is room again, but the lines before the gap are not all gone.
+  writer.write(numbered("in the gap"));
+  EXPECT_EQ(writer.lost(), 2U);
+  for (int round = 0; round < 100; ++round) {
+    text += pipe.read();
+    writer.flush();
+  }
+  writer.write(numbered("behind"));
+  writer.flush();
+  const std::vector<std::string> lines = lines_of(text + pipe.read());
+  ASSERT_EQ(lines.size(), static_cast<std::size_t>(written) + 1);
+  EXPECT_THAT(lines[lines.size() - 3], HasSubstr(" " + std::to_string(written - 2) + " "));
+  EXPECT_THAT(lines[lines.size() - 2], HasSubstr("lost 2 lines"));
+  EXPECT_THAT(lines.back(), HasSubstr("behind"));
+}
+
 TEST(AccessLogWriter, InJsonTheLossIsAnObjectToo) {
   int written = 0;
   std::uint64_t lost = 0;

@@ -1,5 +1,7 @@
 #include "facetheory/gateway/compression.h"
 
+#include <algorithm>
+
 #include <brotli/decode.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -33,16 +35,19 @@ std::string unbrotli(const std::string& coded, std::size_t size) {
   return out;
 }
 
-// As a browser decodes it: with a window of 8 MiB at most, and as a stream.
+// As a browser decodes it: with a window of 8 MiB at most, and as it comes in. (Given all at once, a frame is decoded
+// without a window.)
 std::string unzstd(const std::string& coded, std::size_t size) {
   std::string out(size + 1, '\0');
   ZSTD_DCtx* context = ZSTD_createDCtx();
   ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 23);
-  ZSTD_inBuffer in{coded.data(), coded.size(), 0};
+  ZSTD_inBuffer in{coded.data(), 0, 0};
   ZSTD_outBuffer to{out.data(), out.size(), 0};
   std::size_t left = 1;
-  while (left != 0 && ZSTD_isError(left) == 0U && in.pos < in.size)
+  while (left != 0 && ZSTD_isError(left) == 0U && in.pos < coded.size()) {
+    in.size = std::min(in.pos + 1000, coded.size());
     left = ZSTD_decompressStream(context, &to, &in);
+  }
   ZSTD_freeDCtx(context);
   if (left != 0) return "(not zstd)";
   out.resize(to.pos);

@@ -77,6 +77,11 @@ std::string url_tag(const RequestTarget& target, std::string_view origin_form) {
   return "url:" + sha256_hex(target.origin() + std::string(origin_form)).substr(0, 32);
 }
 
+// Which variant of the page that request asks for.
+std::string variant_of(const Body& page, const Headers& request) {
+  return variant_key(prepared(page).vary, request);
+}
+
 bool key_has_more_than_the_url(const RouteConfig& route) {
   return !route.headers.empty() || !route.cookies.empty() || route.preset != Preset::none ||
          route.key == KeyStyle::facetheory;
@@ -164,6 +169,8 @@ Task<void> Gateway::Request::answer() {
     const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
     co_return co_await pass(std::move(bypass->reason), why);
   }
+  if (wanted_protocol(request_.headers))
+    co_return co_await pass("it asks for another protocol", Forwarded::bypass);
   if (rules_.for_origin)
     co_return co_await pass("only the origin can tell whether its condition holds", Forwarded::bypass);
   co_await serve_page(std::get<PageKey>(*std::move(key)));
@@ -247,7 +254,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       const PreparedPage& stored = prepared(body);
       Review review = review_page(stored, meta, state, rules_, parts_.isr.now());
-      review.suits = stored.variant == variant_key(stored.vary, may_vary);
+      review.suits = stored.variant == variant_of(body, may_vary);
       seen = state == PageState::fresh && review_page(stored, meta, state, {}, parts_.isr.now()).fresh
                  ? Forwarded::request
                  : Forwarded::stale;
@@ -260,12 +267,16 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
     }
     if (seen) forwarded = seen;
+    // The first render of a page does not know what the origin varies it by.
+    const bool for_others = served->as == ServedAs::miss &&
+                            prepared(*served->body).variant != variant_of(*served->body, may_vary);
+    if (for_others) served->as = ServedAs::other;
     switch (served->as) {
       case ServedAs::other: {
         // Its Vary says what else of the request makes a different page.
         const PreparedPage& other = prepared(*served->body);
         varying.insert(varying.end(), other.vary.begin(), other.vary.end());
-        auto next = page_of(page.cache_key + " v:" + variant_key(other.vary, may_vary), page.tenant);
+        auto next = page_of(page.cache_key + " v:" + variant_of(other, may_vary), page.tenant);
         if (!next || route_->key == KeyStyle::facetheory)
           co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);

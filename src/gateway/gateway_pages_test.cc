@@ -363,7 +363,7 @@ TEST(GatewayPages, TenantsAreKeptApartAndStrangersNameNone) {
   EXPECT_EQ(bed.get("/a", {{"X-Tenant-Id", "two"}}).state(), "miss");
   EXPECT_EQ(bed.get("/a", {{"X-Tenant-Id", "one"}}).state(), "hit");
   EXPECT_EQ(bed.get("/a").status, 400);
-  GatewayBed closed("[defaults]\ntenant = \"header:x-tenant-id\"\n");
+  GatewayBed closed("trusted_peers = [\"10.0.0.1\"]\n[defaults]\ntenant = \"header:x-tenant-id\"\n");
   EXPECT_EQ(closed.get("/a", {{"X-Tenant-Id", "one"}}).status, 403);
   EXPECT_EQ(closed.origin.count("/a"), 0U);
 }

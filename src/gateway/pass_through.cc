@@ -25,15 +25,6 @@ constexpr std::chrono::seconds kContinuePatience{1};  // Then the body is sent w
 constexpr std::chrono::seconds kSoonClosed{1};  // An answer that fails to come so soon was not waited for.
 constexpr std::chrono::seconds kTunnelFarewell{10};  // For one direction after the other has ended.
 
-// "Connection: upgrade" and a protocol: without both it is nothing.
-std::optional<std::string> wanted_protocol(const Headers& headers) {
-  bool named = false;
-  for_each_element(headers, "connection",
-                   [&](std::string_view element) { named = named || same_text(element, "upgrade"); });
-  const auto protocol = combined(headers, "upgrade");
-  return named && protocol && !protocol->empty() ? protocol : std::nullopt;
-}
-
 bool takes_trailers(const Headers& headers) {
   bool takes = false;
   for_each_element(headers, "te",
@@ -220,6 +211,18 @@ class Passing {
 };
 
 }  // namespace
+
+std::optional<std::string> wanted_protocol(const Headers& request) {
+  bool named = false;
+  for_each_element(request, "connection",
+                   [&](std::string_view element) { named = named || same_text(element, "upgrade"); });
+  bool refused = false;
+  for_each_element(request, "upgrade", [&](std::string_view element) {
+    refused = refused || same_text(element.substr(0, 3), "h2c");
+  });
+  auto protocol = combined(request, "upgrade");
+  return named && !refused && protocol && !protocol->empty() ? protocol : std::nullopt;
+}
 
 Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass) {
   const Headers& asked = client.request().headers;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "facetheory/gateway/http_server.h"
@@ -12,6 +13,10 @@
 #include "facetheory/http/exchange.h"
 
 namespace facetheory {
+
+// The protocol that the request wants to go on with: "Connection: upgrade" and an Upgrade that names it; without both it is
+// none. Nor is h2c: through it a client could speak to the origin past everything that is decided here.
+std::optional<std::string> wanted_protocol(const Headers& request);
 
 struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.

@@ -40,9 +40,9 @@ std::uint64_t boot_time() {
   std::istringstream words(whole_file("/proc/stat"));
   for (std::string word; words >> word;) {
     if (word != "btime") continue;
-    std::uint64_t in_seconds = 0;
-    words >> in_seconds;
-    return in_seconds;
+    std::uint64_t parsed = 0;
+    words >> parsed;
+    return parsed;
   }
   return 0;
 }

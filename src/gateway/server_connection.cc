@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -63,7 +63,11 @@ std::string_view ServerLoop::date_field() {
 }
 
 ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, tcp::socket socket, std::string peer)
-    : loop_(std::move(loop)), limits_(loop_->limits), peer_(std::move(peer)), socket_(std::move(socket)) {
+    : loop_(std::move(loop)),
+      limits_(loop_->limits),
+      peer_(std::move(peer)),
+      socket_(std::move(socket)),
+      closing_(loop_->executor, Moment::max()) {
   place_ = loop_->connections.size();
   loop_->connections.push_back(this);
   ++loop_->shared.open;
@@ -188,13 +192,11 @@ void ServerConnection::begin_exchange() {
     return refuse(417, "only 100-continue can be expected");
   if (limits_->body_bytes && framing_.length > *limits_->body_bytes)
     return refuse(413, "the body is larger than this server takes");
-  asio::co_spawn(
-      loop_->executor, run(shared_from_this()),
-      asio::bind_cancellation_slot(cancellation_.slot(), [self = shared_from_this()](std::exception_ptr) {
-        if (self->close_after_ || self->closed_) return self->close();
-        // Not from here: a client may send thousands of requests at once.
-        asio::post(self->loop_->executor, [self] { self->wait_for_request(); });
-      }));
+  asio::co_spawn(loop_->executor, run(shared_from_this()), [self = shared_from_this()](std::exception_ptr) {
+    if (self->close_after_ || self->closed_) return self->close();
+    // Not from here: a client may send thousands of requests at once.
+    asio::post(self->loop_->executor, [self] { self->wait_for_request(); });
+  });
 }
 
 void ServerConnection::refuse(int status, std::string why) {
@@ -229,16 +231,12 @@ Task<void> ServerConnection::run(std::shared_ptr<ServerConnection> self) {
 }
 
 Task<void> ServerConnection::answer() {
-  std::string mistake;
-  try {
-    co_await loop_->handler(*this);
-  } catch (const boost::system::system_error& thrown) {
-    if (closed_) throw;
-    mistake = thrown.what();
-  } catch (const std::exception& thrown) {
-    mistake = thrown.what();
+  {
+    using namespace asio::experimental::awaitable_operators;
+    Task<void> handling = handle();
+    Task<void> closing = wait_until_closed();
+    co_await (std::move(handling) || std::move(closing));
   }
-  if (!mistake.empty()) log(LogLevel::error, "a request ended by an exception: " + mistake);
   if (closed_) co_return;
   if (sending_ == Sending::nothing_yet && client_left_) co_return close();
   if (sending_ == Sending::nothing_yet) {
@@ -256,6 +254,24 @@ Task<void> ServerConnection::answer() {
   if (!read_on) close_after_ = true;
   if (loop_->draining) close_after_ = true;
   if (close_after_ && !closed_) co_await linger();
+}
+
+Task<void> ServerConnection::handle() {
+  try {
+    co_await loop_->handler(*this);
+  } catch (const std::exception& thrown) {
+    // One that was cancelled has nobody left to answer.
+    if (!closed_) log(LogLevel::error, std::string("a request ended by an exception: ") + thrown.what());
+  }
+}
+
+// Not a cancellation slot of the whole coroutine: what co_spawn awaits at its very end must not be cancelled.
+Task<void> ServerConnection::wait_until_closed() {
+  while (!closed_) {
+    error_code woken;
+    co_await closing_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+    if (woken && !closed_) co_return;  // The handler has ended.
+  }
 }
 
 // Whether the next request can be read.
@@ -562,7 +578,7 @@ void ServerConnection::close() {
   write_deadline_ = Moment::max();
   error_code ignored;
   socket_.close(ignored);
-  if (busy_) cancellation_.emit(asio::cancellation_type::terminal);
+  closing_.cancel();
 }
 
 }  // namespace facetheory

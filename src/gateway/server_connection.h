@@ -15,7 +15,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -95,6 +94,8 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   static Task<void> run(std::shared_ptr<ServerConnection> self);
   static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
   Task<void> answer();
+  Task<void> handle();
+  Task<void> wait_until_closed();
   Task<bool> skip_rest_of_body();
   Task<void> linger();
 
@@ -121,7 +122,7 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   bool waits_for_head_ = false;
   Moment read_deadline_ = Moment::max();
   Moment write_deadline_ = Moment::max();
-  boost::asio::cancellation_signal cancellation_;
+  boost::asio::steady_timer closing_;  // Never expires; cancelled when the connection is closed.
 
   // Of the request that is being answered.
   BodyFraming framing_;
