@@ -26,6 +26,7 @@
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
@@ -34,6 +35,11 @@ namespace facetheory {
 namespace {
 
 namespace asio = boost::asio;
+
+// What stores on other machines are given for an answer, before a request is answered without them. A body is up to
+// limits.page_bytes long.
+constexpr std::chrono::seconds kTableReadLimit{2};
+constexpr std::chrono::seconds kBodyReadLimit{3};
 
 // An event loop on a thread of its own.
 class LoopThread {
@@ -220,6 +226,10 @@ Result<void> Service::State::open_stores() {
       *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
   if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
   if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
+  if (config_.table.starts_with("dynamodb:"))
+    table_ = with_read_limit(std::move(table_), {kTableReadLimit, background_.executor(), options_.clock});
+  if (config_.bodies.starts_with("s3:"))
+    bodies_ = with_read_limit(std::move(bodies_), {kBodyReadLimit, background_.executor(), options_.clock});
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
   table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
