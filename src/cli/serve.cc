@@ -1,5 +1,6 @@
 // facetheory serve
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -101,7 +102,7 @@ class Serve final : public Command {
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
                          Field{"table", config->table}, Field{"bodies", config->bodies}});
     }
-    return serve(*std::move(config));
+    return serve(*std::move(config), session.options().json);
   }
 
  private:
@@ -113,7 +114,7 @@ class Serve final : public Command {
     return read_config("", std::string(kDefaultFile), environment, flags_);
   }
 
-  Answer serve(Config config) {
+  Answer serve(Config config, bool json) {
     // Taken by sigwait below; the threads inherit the mask.
     sigset_t signals;
     sigemptyset(&signals);
@@ -150,10 +151,14 @@ class Serve final : public Command {
     complain("stopping; a second signal stops at once");
     // From now on the default holds: the next one ends the process.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    (*service)->stop();
+    const bool ended = (*service)->stop();
     Answer answer = done("stopped");
     answer.text = "";
-    return answer;
+    if (ended) return answer;
+    complain("given up: what was still being rendered after limits.drain_timeout");
+    // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
+    // lease expires, as after a crash.
+    std::_Exit(say(answer, json, epoch_seconds(system_clock().now())));
   }
 
   std::optional<std::string> file_;

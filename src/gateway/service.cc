@@ -112,11 +112,11 @@ class Service::State {
  public:
   State(Config config, ServiceOptions options)
       : config_(std::move(config)), options_(std::move(options)), metrics_(sources()) {}
-  ~State() { stop(); }
+  ~State();
 
   Result<void> start();
   std::vector<std::string> reload(Config config);
-  void stop();
+  bool stop();
 
   std::vector<ListenAddress> listening_;
   std::optional<ListenAddress> admin_;
@@ -143,6 +143,7 @@ class Service::State {
   Config config_;
   const ServiceOptions options_;
   bool stopped_ = false;
+  bool ended_ = true;  // When it stopped: nothing was being rendered any more.
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
 
@@ -314,17 +315,30 @@ std::vector<std::string> Service::State::reload(Config config) {
   for (const auto& front : fronts_)
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
   server_->set_limits(server_limits(config.limits));
+  config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;
 }
 
-void Service::State::stop() {
-  if (std::exchange(stopped_, true)) return;
+Service::State::~State() {
+  stop();
+  if (!ended_) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+}
+
+bool Service::State::stop() {
+  if (std::exchange(stopped_, true)) return ended_;
   const auto wait = [this](Task<void> task) {
     asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
   };
+  constexpr std::chrono::milliseconds kAtLeast{
+      100};  // For looking whether anything is being rendered at all.
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) wait(server_->drain(config_.limits.drain_timeout));
-  if (engine_) wait(engine_->drain());
+  if (engine_) {
+    auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
+    ended_ = drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
+  }
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;
     std::promise<void> flushed;
@@ -336,6 +350,7 @@ void Service::State::stop() {
     flushed.get_future().get();
   }
   if (admin_server_) wait(admin_server_->drain(std::chrono::milliseconds(100)));
+  return ended_;
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -357,8 +372,8 @@ const std::optional<ListenAddress>& Service::admin() const {
 std::vector<std::string> Service::reload(Config config) {
   return state_->reload(std::move(config));
 }
-void Service::stop() {
-  state_->stop();
+bool Service::stop() {
+  return state_->stop();
 }
 EngineCounters Service::counters() const {
   return state_->counters();
