@@ -53,5 +53,6 @@ void add_invalidate_command(Commands& commands);
 void add_regenerate_command(Commands& commands);
 void add_gc_command(Commands& commands);
 void add_serve_command(Commands& commands);
+void add_explain_command(Commands& commands);
 
 }  // namespace facetheory

@@ -106,6 +106,13 @@ void declare_global(Arguments& arguments, GlobalOptions& options) {
   arguments.text("--bodies", "URI", options.bodies,
                  "The bodies: file:FOLDER, s3://BUCKET/PREFIX, or s3: for what FACETHEORY_ISR_BUCKET and "
                  "FACETHEORY_ISR_PREFIX name. Default: FACETHEORY_BODIES, or file:./facetheory-data/bodies.");
+  const auto take_data = [&options](const std::string& value) -> Result<void> {
+    if (value.empty()) return Error{ErrorCode::invalid, "name a folder, such as facetheory-data"};
+    options.data = value;
+    return {};
+  };
+  arguments.option("--data", "FOLDER", take_data,
+                   "A folder with both: lmdb:FOLDER/table and file:FOLDER/bodies, where they are not named.");
   arguments.text("--tenant", "TENANT", options.tenant, "Whose pages are meant. Default: those of no tenant.");
   arguments.flag("--json", options.json, "One JSON object on stdout, whatever the exit code.");
 }

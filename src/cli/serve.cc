@@ -1,7 +1,6 @@
 // facetheory serve
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -12,15 +11,13 @@
 #include "facetheory/base/log.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
-#include "facetheory/gateway/config.h"
+#include "facetheory/cli/gateway_options.h"
 #include "facetheory/gateway/demo_origin.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/service.h"
 
 namespace facetheory {
 namespace {
-
-constexpr std::string_view kDefaultFile = "facetheory.toml";
 
 std::string url_of(const ListenAddress& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
@@ -58,12 +55,11 @@ class Serve final : public Command {
         .summary = "Runs the gateway: pages from the store, rendered by an origin when their time has come.",
         .about =
             "Listens, answers from pages, has a page rendered again by the origin when its window has ended, "
-            "and "
-            "passes on what is no page. The configuration is facetheory.toml in the working directory, if it "
-            "is "
-            "there; naming the origin is enough. SIGHUP reads it again without dropping a connection, "
-            "SIGTERM "
-            "and Ctrl-C let what is under way end. The access log goes to stdout, messages go to stderr.",
+            "and passes on what is no page. The configuration is facetheory.toml in the working directory, "
+            "if "
+            "it is there; naming the origin is enough. SIGHUP reads it again without dropping a connection, "
+            "SIGTERM and Ctrl-C let what is under way end. The access log goes to stdout, messages go to "
+            "stderr.",
         .examples = {"facetheory serve --origin http://127.0.0.1:3000",
                      "facetheory serve --config /etc/facetheory.toml --check-config",
                      "facetheory serve --demo --listen 127.0.0.1:8081"},
@@ -72,49 +68,32 @@ class Serve final : public Command {
   }
 
   void declare(Arguments& arguments) override {
-    arguments.text("--config", "FILE", file_, "The configuration. Default: facetheory.toml, if it is there.");
+    gateway_.declare(arguments);
     arguments.flag("--check-config", check_,
                    "Reads the configuration, says what is wrong with it, and ends.");
-    arguments.text("--origin", "URL", flags_.origin, "Where pages come from: http://127.0.0.1:3000");
-    arguments.text("--listen", "ADDRESS", flags_.listen, "Where clients connect. Default: 127.0.0.1:8080.");
-    arguments.text("--admin", "ADDRESS", flags_.admin,
-                   "Where metrics and health are served, or `off`. Default: 127.0.0.1:9080.");
-    arguments.text("--data", "FOLDER", flags_.data,
-                   "Where table and bodies are kept unless they are named. Default: facetheory-data.");
-    arguments.flag("--demo", demo_, "Serves a built-in site whose pages take 300 ms to render.");
   }
 
   Answer run(Session& session) override {
-    flags_.table = session.options().table;
-    flags_.bodies = session.options().bodies;
     std::unique_ptr<DemoSite> site;
-    if (demo_ && flags_.origin) return usage("--demo is an origin of its own; leave --origin away");
-    if (demo_) {
+    if (gateway_.demo()) {
       site = std::make_unique<DemoSite>();
       auto port = site->listen();
       if (!port) return failed(port.error());
-      flags_.origin = "http://127.0.0.1:" + std::to_string(*port);
+      auto set = gateway_.set_demo_origin("http://127.0.0.1:" + std::to_string(*port));
+      if (!set) return usage(set.error().message);
     }
-    auto config = load();
+    auto config = gateway_.load(session.options());
     if (!config) return usage(config.error().message);
     if (check_) {
       return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
                          Field{"table", config->table}, Field{"bodies", config->bodies}});
     }
-    return serve(*std::move(config), session.options().json);
+    return serve(*std::move(config), session.options());
   }
 
  private:
-  Result<Config> load() const {
-    const Environment environment = Environment::of_process();
-    if (file_) return load_config(*file_, environment, flags_);
-    if (std::filesystem::exists(kDefaultFile))
-      return load_config(std::string(kDefaultFile), environment, flags_);
-    return read_config("", std::string(kDefaultFile), environment, flags_);
-  }
-
-  Answer serve(Config config, bool json) {
+  Answer serve(Config config, const GlobalOptions& global) {
     // Taken by sigwait below; the threads inherit the mask.
     sigset_t signals;
     sigemptyset(&signals);
@@ -139,7 +118,7 @@ class Serve final : public Command {
       int signal = 0;
       if (sigwait(&signals, &signal) != 0) continue;
       if (signal != SIGHUP) break;
-      auto fresh = load();
+      auto fresh = gateway_.load(global);
       if (!fresh) {
         complain("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
         continue;
@@ -158,13 +137,11 @@ class Serve final : public Command {
     complain("given up: what was still being rendered after limits.drain_timeout");
     // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
     // lease expires, as after a crash.
-    std::_Exit(say(answer, json, epoch_seconds(system_clock().now())));
+    std::_Exit(say(answer, global.json, epoch_seconds(system_clock().now())));
   }
 
-  std::optional<std::string> file_;
-  ConfigFlags flags_;
+  GatewayOptions gateway_;
   bool check_ = false;
-  bool demo_ = false;
 };
 
 }  // namespace

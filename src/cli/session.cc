@@ -24,11 +24,13 @@ T checked(Result<T> result, const std::string& what) {
 
 std::string Session::table_uri() const {
   if (options_.table) return *options_.table;
+  if (options_.data) return "lmdb:" + *options_.data + "/table";
   return environment_.get("FACETHEORY_TABLE").value_or(std::string(kDefaultTable));
 }
 
 std::string Session::bodies_uri() const {
   if (options_.bodies) return *options_.bodies;
+  if (options_.data) return "file:" + *options_.data + "/bodies";
   return environment_.get("FACETHEORY_BODIES").value_or(std::string(kDefaultBodies));
 }
 
@@ -51,7 +53,7 @@ Page Session::page(const PageName& name) const {
 
 BlockingIsr& Session::isr() {
   if (isr_) return *isr_;
-  if (!options_.table && !environment_.get("FACETHEORY_TABLE") &&
+  if (!options_.table && !options_.data && !environment_.get("FACETHEORY_TABLE") &&
       environment_.get("FACETHEORY_CACHE_TABLE_NAME")) {
     log(LogLevel::warning,
         "FACETHEORY_CACHE_TABLE_NAME is set, but the table is " + table_uri() +

@@ -19,6 +19,7 @@ namespace facetheory {
 struct GlobalOptions {
   std::optional<std::string> table = {};
   std::optional<std::string> bodies = {};
+  std::optional<std::string> data = {};
   std::optional<std::string> tenant = {};
   bool json = false;
 };

@@ -1,7 +1,6 @@
 #include "facetheory/gateway/gateway.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -11,7 +10,6 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
 #include "facetheory/base/run_on.h"
-#include "facetheory/base/sha256.h"
 #include "facetheory/gateway/invalidation.h"
 #include "facetheory/gateway/origin_render.h"
 #include "facetheory/gateway/page_answer.h"
@@ -20,7 +18,7 @@
 #include "facetheory/gateway/peers.h"
 #include "facetheory/gateway/replay.h"
 #include "facetheory/gateway/request_target.h"
-#include "facetheory/gateway/vary.h"
+#include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/invalidate.h"
 
@@ -28,27 +26,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kVia = "1.1 facetheory";
-constexpr int kMostVariantSteps =
-    4;  // Pages whose Vary leads on to the next, before the request is passed on.
-
-// What a client may say about itself only through a peer that is trusted.
-constexpr std::array<std::string_view, 8> kSaidByProxies = {
-    "forwarded",        "x-forwarded-for",    "x-forwarded-host",   "x-forwarded-proto",
-    "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server", "x-real-ip"};
-
-// Of one request and not of a page: never sent along with a render.
-constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
-                                                            "cookie",
-                                                            "accept-encoding",
-                                                            "if-match",
-                                                            "if-none-match",
-                                                            "if-modified-since",
-                                                            "if-range",
-                                                            "if-unmodified-since",
-                                                            "range",
-                                                            "cache-control",
-                                                            "content-length",
-                                                            "expect"};
+constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
 
 template <typename Names>
 bool is_among(const Names& names, std::string_view name) {
@@ -72,29 +50,27 @@ int status_of(ErrorCode code) {
   }
 }
 
-// Carried by pages that share a URL but not a key, so that all of them can be invalidated.
-std::string url_tag(const RequestTarget& target, std::string_view origin_form) {
-  return "url:" + sha256_hex(target.origin() + std::string(origin_form)).substr(0, 32);
-}
+// One more, as long as it lives.
+class Counted {
+ public:
+  explicit Counted(int& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
 
-// Which variant of the page that request asks for.
-std::string variant_of(const Body& page, const Headers& request) {
-  return variant_key(prepared(page).vary, request);
-}
-
-bool key_has_more_than_the_url(const RouteConfig& route) {
-  return !route.headers.empty() || !route.cookies.empty() || route.preset != Preset::none ||
-         route.key == KeyStyle::facetheory;
-}
+ private:
+  int& count_;
+};
 
 }  // namespace
 
 // One request on its way through.
 class Gateway::Request {
  public:
-  Request(GatewayParts& parts, std::shared_ptr<const Site> site, std::shared_ptr<const OriginClients> passing,
-          ServerExchange& exchange)
+  Request(GatewayParts& parts, int& passing_failures, std::shared_ptr<const Site> site,
+          std::shared_ptr<const OriginClients> passing, ServerExchange& exchange)
       : parts_(parts),
+        passing_failures_(passing_failures),
         site_(std::move(site)),
         passing_(std::move(passing)),
         exchange_(exchange),
@@ -126,12 +102,12 @@ class Gateway::Request {
   PageRequest page_request(std::string_view method) const {
     return {headers_, method, target_.scheme, target_.host, target_.path, target_.query, trusted_};
   }
-  Headers offered(const PageKey& key) const;
   HttpRequest render_request(const PageKey& key, const std::vector<std::string>& varying,
                              const Headers& offered_fields) const;
   StorePolicy store_policy() const;
 
   GatewayParts& parts_;
+  int& passing_failures_;
   const std::shared_ptr<const Site> site_;
   const std::shared_ptr<const OriginClients> passing_;
   ServerExchange& exchange_;
@@ -178,22 +154,6 @@ Task<void> Gateway::Request::answer() {
 
 // --- pages ------------------------------------------------------------------------------------------------------
 
-// The request as far as a page may depend on it: what a variant can be told apart by.
-Headers Gateway::Request::offered(const PageKey& key) const {
-  const PageRequest asked = page_request("GET");
-  Headers fields;
-  for (const Headers::Field& field : headers_) {
-    const std::string name = lower_case(std::string_view(field.name));
-    const bool withheld = is_among(kOfOneRequest, name) || is_among(kSaidByProxies, name) ||
-                          name.starts_with("x-facetheory-") || strips_field(*route_, name, asked);
-    if (!withheld) fields.add(name, field.value);
-  }
-  for (const auto& [name, value] : key.headers)
-    fields.set(name, value);
-  fields.set("accept-encoding", "identity");
-  return fields;
-}
-
 HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vector<std::string>& varying,
                                              const Headers& offered_fields) const {
   HttpRequest request;
@@ -226,7 +186,7 @@ StorePolicy Gateway::Request::store_policy() const {
 
 Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
-  const Headers may_vary = offered(key);
+  const Headers may_vary = varying_fields(*route_, key, page_request("GET"));
   std::vector<std::string> varying;
   std::optional<Forwarded> forwarded;
   Page page = key.page;
@@ -254,7 +214,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       const PreparedPage& stored = prepared(body);
       Review review = review_page(stored, meta, state, rules_, parts_.isr.now());
-      review.suits = stored.variant == variant_of(body, may_vary);
+      review.suits = suits(stored, may_vary);
       seen = state == PageState::fresh && review_page(stored, meta, state, {}, parts_.isr.now()).fresh
                  ? Forwarded::request
                  : Forwarded::stale;
@@ -262,23 +222,29 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (!served) {
+      // While all wait after a failed render: no page is no reason to hide what the origin says now.
+      if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
+        const Counted counted(passing_failures_);
+        co_return co_await pass("renders of it have failed: " + served.error().message,
+                                forwarded.value_or(Forwarded::uri_miss));
+      }
       state_ = name(ServedAs::failed);
+      reason_ = served.error().message;  // For the log: it may name what is behind the gateway.
       const std::int64_t retry_at = served.error().retry_at;
-      co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
+      co_return co_await refuse(status_of(served.error().code), "this page cannot be made at the moment",
+                                retry_at);
     }
     if (seen) forwarded = seen;
     // The first render of a page does not know what the origin varies it by.
-    const bool for_others = served->as == ServedAs::miss &&
-                            prepared(*served->body).variant != variant_of(*served->body, may_vary);
+    const bool for_others = served->as == ServedAs::miss && !suits(prepared(*served->body), may_vary);
     if (for_others) served->as = ServedAs::other;
     switch (served->as) {
       case ServedAs::other: {
         // Its Vary says what else of the request makes a different page.
         const PreparedPage& other = prepared(*served->body);
         varying.insert(varying.end(), other.vary.begin(), other.vary.end());
-        auto next = page_of(page.cache_key + " v:" + variant_of(other, may_vary), page.tenant);
-        if (!next || route_->key == KeyStyle::facetheory)
-          co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
+        auto next = next_variant(*route_, page, other, may_vary);
+        if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
         continue;
@@ -350,7 +316,7 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
 }
 
 Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
-  reason_ = why;
+  if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
   const std::int64_t wait = retry_at - parts_.isr.now();
   if (wait > 0) response.headers.add("Retry-After", std::to_string(wait));
@@ -374,7 +340,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     const std::string name = lower_case(std::string_view(field.name));
     if (name == "host" || name == "content-length" || name.starts_with("x-facetheory-")) continue;
     if (name == "x-forwarded-for" && trusted_) forwarded_for = field.value + ", " + request_.peer;
-    if (is_among(kSaidByProxies, name) || strips_field(*route_, name, asked)) continue;
+    if (is_said_by_proxies(name) || strips_field(*route_, name, asked)) continue;
     pass.request.headers.add(field.name, field.value);
   }
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
@@ -395,7 +361,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
   if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
-  log(LogLevel::warning, "the origin gave no answer: " + to_string(passed.error()));
+  reason_ = passed.error().message;
   co_await refuse(502, "the origin gave no answer");
 }
 
@@ -471,7 +437,7 @@ void Gateway::use(std::shared_ptr<const Site> site) {
 
 Task<void> Gateway::handle(ServerExchange& exchange) {
   const Duration began = parts_.isr.clock.monotonic();
-  Request request(parts_, site_, passing_, exchange);
+  Request request(parts_, passing_failures_, site_, passing_, exchange);
   std::exception_ptr interrupted;
   try {
     co_await request.answer();

@@ -52,6 +52,12 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
 
 }  // namespace
 
+PreparedBody prepare_page(Body body) {
+  auto page = std::make_shared<const PreparedPage>(std::move(body));
+  const std::size_t cost = page->cost();
+  return {std::move(page), cost};
+}
+
 std::int64_t generation_of(const MetaRow& meta) {
   return meta.generated_at != 0 ? meta.generated_at : meta.last_generated_at.value_or(0);
 }
@@ -148,12 +154,12 @@ ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std:
       break;
     case PageAnswer::Kind::partial:
       response.status = 206;
-      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.headers.set("Content-Range", content_range(kind, validators.size));
       response.body = response.body.substr(kind.first, kind.last - kind.first + 1);
       break;
     case PageAnswer::Kind::unsatisfiable:
       response.status = 416;
-      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.headers.set("Content-Range", content_range(kind, validators.size));
       response.body = {};
       break;
   }

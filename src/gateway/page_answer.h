@@ -17,6 +17,9 @@
 
 namespace facetheory {
 
+// EngineOptions::prepare of who reads pages with what follows.
+PreparedBody prepare_page(Body body);
+
 // When the page that META points at was made; also while it is invalidated.
 std::int64_t generation_of(const MetaRow& meta);
 

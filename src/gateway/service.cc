@@ -25,7 +25,7 @@
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
-#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/table/measured_table.h"
@@ -80,11 +80,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
   engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
     metrics.regenerated(outcome, took);
   };
-  engine.prepare = [](Body body) {
-    auto page = std::make_shared<const PreparedPage>(std::move(body));
-    const std::size_t cost = page->cost();
-    return PreparedBody{std::move(page), cost};
-  };
+  engine.prepare = prepare_page;
   return engine;
 }
 
@@ -262,7 +258,9 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
     line.request_id = request.headers.get(id_header).value_or("");
     line.user_agent = request.headers.get("user-agent").value_or("");
     line.referer = request.headers.get("referer").value_or("");
-    line.detail = record.reason;
+    // Of those there is nothing to explain.
+    if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
+      line.detail = record.reason;
     front.access_log->write(line);
   };
   front->gateway = std::make_unique<Gateway>(std::move(parts), site);

@@ -2,8 +2,11 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 DEADLINE = 60  # seconds that one command may take
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
@@ -131,3 +134,41 @@ def is_running(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+class Gateway:
+    """`facetheory serve` on a free port, in the folder of a Cli. Ends with the block that it stands in, and must end well."""
+
+    def __init__(self, cli, *words):
+        self.process = subprocess.Popen([cli.program, "serve", *map(str, words), "--listen", "127.0.0.1:0", "--admin", "off"],
+                                        cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, errors="replace")
+        self.messages, self.url = [], None
+        for line in self.process.stderr:
+            self.messages.append(line)
+            if "listening on " in line:
+                self.url = line.split()[-1]
+            if line.startswith("facetheory: table "):
+                break
+        if self.url is None:
+            self.process.wait(DEADLINE)
+            raise AssertionError(f"the gateway did not start: {''.join(self.messages)}")
+
+    def get(self, path, **headers):
+        """Status, how it was served, and the body."""
+        request = urllib.request.Request(self.url + path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+                return answer.status, answer.headers["x-facetheory-isr"], answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return answer.code, answer.headers["x-facetheory-isr"], answer.read().decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.process.send_signal(signal.SIGTERM)
+        _, rest = self.process.communicate(timeout=DEADLINE)
+        if kind is None and self.process.returncode != 0:
+            raise AssertionError(f"the gateway ended with {self.process.returncode}: {''.join(self.messages)}{rest}")

@@ -1,0 +1,33 @@
+// The options that say which gateway is meant; `serve` runs it and `explain` looks at its pages.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "facetheory/cli/arguments.h"
+#include "facetheory/cli/session.h"
+#include "facetheory/gateway/config.h"
+
+namespace facetheory {
+
+class GatewayOptions {
+ public:
+  void declare(Arguments& arguments);
+
+  // As the file, the environment and the options say now; `invalid` names what is wrong.
+  Result<Config> load(const GlobalOptions& options) const;
+
+  // The file that it is read from, if it is there.
+  std::string file() const;
+
+  bool demo() const { return demo_; }
+  // Instead of one that is named; `invalid` if there is one.
+  Result<void> set_demo_origin(std::string url);
+
+ private:
+  std::optional<std::string> file_;
+  ConfigFlags flags_;
+  bool demo_ = false;
+};
+
+}  // namespace facetheory

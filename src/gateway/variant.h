@@ -1,0 +1,44 @@
+// Variants: pages that share a URL but not a key. Pure functions.
+//
+// Under the URL's own key stands the page that was rendered first. Its Vary says what else of a request makes a
+// different page; a request that it does not suit is led on to the key with " v:<variant>" added, where another page
+// stands, with a Vary of its own. Pages with more in their key than the URL carry the tag of the URL, so that all of
+// them can be invalidated at once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "facetheory/gateway/config.h"
+#include "facetheory/gateway/page_key.h"
+#include "facetheory/gateway/prepared_page.h"
+#include "facetheory/gateway/request_target.h"
+#include "facetheory/http/message.h"
+
+namespace facetheory {
+
+// Pages that a request is led through before it is passed on.
+inline constexpr int kMostVariantSteps = 4;
+
+// A field that a client may send only through a peer that is trusted; the name in lower case.
+bool is_said_by_proxies(std::string_view name);
+
+// The request as far as a page may depend on it: what variants can be told apart by. Names in lower case.
+Headers varying_fields(const RouteConfig& route, const PageKey& key, const PageRequest& request);
+
+// Whether the page answers a request with these fields.
+bool suits(const PreparedPage& page, const Headers& fields);
+
+// Where to look for the page of such a request when `found` stands at `page` and does not suit it. Empty: there is no key
+// for it.
+std::optional<Page> next_variant(const RouteConfig& route, const Page& page, const PreparedPage& found,
+                                 const Headers& fields);
+
+// The tag of all pages of a URL; `origin_form` as the origin gets it (PageKey::target).
+std::string url_tag(const RequestTarget& target, std::string_view origin_form);
+
+// Whether pages of this route carry it from the beginning, and not only where the origin says Vary.
+bool key_has_more_than_the_url(const RouteConfig& route);
+
+}  // namespace facetheory
