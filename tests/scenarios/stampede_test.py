@@ -58,7 +58,7 @@ def an_expired_page_is_served_to_all_while_it_is_rendered_once(s, store):
     gateways = s.on(store).gateways(4)
     s.origin.windows["/page"] = [1, 3600]
     gateways[0].get("/page").is_(200, "miss", 1)
-    expired(s)
+    expired(s.origin)
     crowd = Crowd(gateways, "/page", CLIENTS)
     # The origin does not answer until everybody was served: nobody waits for it.
     counted = pages_of(crowd.answers(), {1})
@@ -70,18 +70,18 @@ def an_expired_page_is_served_to_all_while_it_is_rendered_once(s, store):
     same(s.origin.count("/page"), 2, "renders, with the first one")
 
 
-def expired(s):
+def expired(origin):
     """The page's window has ended, and the origin holds every further render of it."""
-    s.origin.hold("/page")
+    origin.hold("/page")
     time.sleep(2.1)  # A window of 1 s, in whole seconds; pointers of DynamoDB are believed for 1 s.
-    same(s.origin.count("/page"), 1, "renders before the page has expired")
+    same(origin.count("/page"), 1, "renders before the page has expired")
 
 
 def an_expired_page_that_must_be_fresh_is_waited_for_and_rendered_once(s, store):
     gateways = s.on(store).gateways(4, defaults='mode = "blocking"')
     s.origin.windows["/page"] = [1, 3600]
     gateways[0].get("/page").is_(200, "miss", 1)
-    expired(s)
+    expired(s.origin)
     crowd = Crowd(gateways, "/page", CLIENTS)
     s.origin.waits_for("/page", 2)
     wait_for_waiters(gateways)
@@ -117,7 +117,7 @@ def an_expired_page_stays_served_when_the_rendering_gateway_is_killed(s, store):
     gateways = s.on(store).gateways(4)
     s.origin.windows["/page"] = [1, 3600]
     gateways[0].get("/page").is_(200, "miss", 1)
-    expired(s)
+    expired(s.origin)
     counted = pages_of(Crowd(gateways, "/page", CLIENTS).answers(), {1})
     same(by_state(counted), {"stale": CLIENTS}, "states")
     name = s.origin.waits_for("/page", 2).gateway
