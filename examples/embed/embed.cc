@@ -56,6 +56,7 @@ Task<Response> answer(Engine& engine, Request request) {
   }
   ServeRequest wanted{*page};
   const auto served = co_await engine.serve(std::move(wanted), render);
+  // There is always a body: this renderer stores all that it renders, and nothing is asked for only if it is cached.
   if (served) {
     response.set("x-facetheory-isr", std::string(name(served->as)));
     response.set(http::field::content_type, served->body->metadata.content_type);

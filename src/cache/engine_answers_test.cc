@@ -1,6 +1,7 @@
 // What the engine answers beyond pages for everybody: pages that are not stored, answers of renders that failed, pages
 // that their reviews refuse, and what is served only if it is there.
-#include "facetheory/cache/engine_fixture.h"
+
+#include "tests/support/engine_fixture.h"
 
 namespace facetheory {
 namespace {

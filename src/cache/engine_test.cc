@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "facetheory/cache/engine_fixture.h"
+#include "tests/support/engine_fixture.h"
 
 namespace facetheory {
 namespace {

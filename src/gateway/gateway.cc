@@ -26,6 +26,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kVia = "1.1 facetheory";
+constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
 
 template <typename Names>
 bool is_among(const Names& names, std::string_view name) {
@@ -49,14 +50,27 @@ int status_of(ErrorCode code) {
   }
 }
 
+// One more, as long as it lives.
+class Counted {
+ public:
+  explicit Counted(int& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  int& count_;
+};
+
 }  // namespace
 
 // One request on its way through.
 class Gateway::Request {
  public:
-  Request(GatewayParts& parts, std::shared_ptr<const Site> site, std::shared_ptr<const OriginClients> passing,
-          ServerExchange& exchange)
+  Request(GatewayParts& parts, int& passing_failures, std::shared_ptr<const Site> site,
+          std::shared_ptr<const OriginClients> passing, ServerExchange& exchange)
       : parts_(parts),
+        passing_failures_(passing_failures),
         site_(std::move(site)),
         passing_(std::move(passing)),
         exchange_(exchange),
@@ -93,6 +107,7 @@ class Gateway::Request {
   StorePolicy store_policy() const;
 
   GatewayParts& parts_;
+  int& passing_failures_;
   const std::shared_ptr<const Site> site_;
   const std::shared_ptr<const OriginClients> passing_;
   ServerExchange& exchange_;
@@ -207,9 +222,17 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (!served) {
+      // While all wait after a failed render: no page is no reason to hide what the origin says now.
+      if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
+        const Counted counted(passing_failures_);
+        co_return co_await pass("renders of it have failed: " + served.error().message,
+                                forwarded.value_or(Forwarded::uri_miss));
+      }
       state_ = name(ServedAs::failed);
+      reason_ = served.error().message;  // For the log: it may name what is behind the gateway.
       const std::int64_t retry_at = served.error().retry_at;
-      co_return co_await refuse(status_of(served.error().code), served.error().message, retry_at);
+      co_return co_await refuse(status_of(served.error().code), "this page cannot be made at the moment",
+                                retry_at);
     }
     if (seen) forwarded = seen;
     // The first render of a page does not know what the origin varies it by.
@@ -293,7 +316,7 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
 }
 
 Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
-  reason_ = why;
+  if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
   const std::int64_t wait = retry_at - parts_.isr.now();
   if (wait > 0) response.headers.add("Retry-After", std::to_string(wait));
@@ -338,7 +361,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
   if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
-  log(LogLevel::warning, "the origin gave no answer: " + to_string(passed.error()));
+  reason_ = passed.error().message;
   co_await refuse(502, "the origin gave no answer");
 }
 
@@ -414,7 +437,7 @@ void Gateway::use(std::shared_ptr<const Site> site) {
 
 Task<void> Gateway::handle(ServerExchange& exchange) {
   const Duration began = parts_.isr.clock.monotonic();
-  Request request(parts_, site_, passing_, exchange);
+  Request request(parts_, passing_failures_, site_, passing_, exchange);
   std::exception_ptr interrupted;
   try {
     co_await request.answer();

@@ -54,6 +54,7 @@ class Gateway {
   class Request;
   GatewayParts parts_;
   LoopMetrics& metrics_;
+  int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;
   std::shared_ptr<const OriginClients> passing_;
 };

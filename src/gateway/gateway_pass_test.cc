@@ -235,7 +235,7 @@ TEST(GatewayPass, AnOriginThatIsNotThereIsABadGateway) {
   client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
   EXPECT_EQ(read_reply(client).status, 502);
   client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_EQ(read_reply(client).status, 503);
+  EXPECT_EQ(read_reply(client).status, 502);
 }
 
 TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnection) {

@@ -154,12 +154,12 @@ ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std:
       break;
     case PageAnswer::Kind::partial:
       response.status = 206;
-      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.headers.set("Content-Range", content_range(kind, validators.size));
       response.body = response.body.substr(kind.first, kind.last - kind.first + 1);
       break;
     case PageAnswer::Kind::unsatisfiable:
       response.status = 416;
-      response.headers.add("Content-Range", content_range(kind, validators.size));
+      response.headers.set("Content-Range", content_range(kind, validators.size));
       response.body = {};
       break;
   }

@@ -26,8 +26,11 @@ constexpr std::array<std::string_view, 14> kNeverNamedAway = {
     "expires",        "host",          "location",          "set-cookie",
     "vary",           "date"};
 
-constexpr std::array<std::string_view, 7> kNeverStored = {
-    "content-length", "content-range", "age", "etag", "set-cookie", "authentication-info", "set-cookie2"};
+constexpr std::array<std::string_view, 5> kNeverStored = {"content-length", "age", "etag", "set-cookie",
+                                                          "authentication-info"};
+
+// What a 304 cannot change, since it says nothing about the bytes that are stored.
+constexpr std::array<std::string_view, 3> kOfTheBytes = {"content-encoding", "content-md5", "content-range"};
 
 constexpr std::array<std::string_view, 4> kForCaches = {"cache-tag", "surrogate-key", "surrogate-control",
                                                         "age"};
@@ -82,7 +85,7 @@ ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::st
 ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modified,
                           const std::vector<std::string>& withheld) {
   ReplayedHeaders update = worth_storing(not_modified, withheld);
-  std::erase_if(update.headers, [](const auto& field) { return field.first == "content-encoding"; });
+  std::erase_if(update.headers, [](const auto& field) { return names_contain(kOfTheBytes, field.first); });
   const auto replaced = [&](const std::string& name) {
     return std::any_of(update.headers.begin(), update.headers.end(),
                        [&](const auto& field) { return field.first == name; });

@@ -31,7 +31,7 @@ struct ReplayedHeaders {
 ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::string>& withheld = {});
 
 // The stored fields after a 304 (RFC 9111, 3.2): each that it carries takes the place of those stored under its name,
-// but for those that describe the stored bytes (Content-Encoding, Content-Range).
+// but for those that describe the stored bytes (Content-Encoding, Content-MD5, Content-Range).
 ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modified,
                           const std::vector<std::string>& withheld = {});
 

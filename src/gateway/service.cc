@@ -247,7 +247,9 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
     line.request_id = request.headers.get(id_header).value_or("");
     line.user_agent = request.headers.get("user-agent").value_or("");
     line.referer = request.headers.get("referer").value_or("");
-    line.detail = record.reason;
+    // Of those there is nothing to explain.
+    if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
+      line.detail = record.reason;
     front.access_log->write(line);
   };
   front->gateway = std::make_unique<Gateway>(std::move(parts), site);

@@ -30,7 +30,7 @@ struct StorePolicy {
   std::optional<std::chrono::seconds> not_found = std::chrono::seconds(10);
   std::optional<std::chrono::seconds> gone = std::chrono::seconds(60);
   // Targeted fields, the most specific first (RFC 9213, 2.2).
-  std::vector<std::string> targeted = {"CDN-Cache-Control"};
+  std::vector<std::string> targeted = {"CDN-Cache-Control", "Surrogate-Control"};
   // What stale-while-revalidate without a number stands for, as Next.js writes it; empty: nothing.
   std::optional<std::chrono::seconds> bare_stale_while_revalidate = std::chrono::hours(365 * 24);
   // s-maxage forbids stale answers (RFC 9111, 5.2.2.10) other than those it is accompanied by.

@@ -131,6 +131,7 @@ Task<Result<void>> ExchangeState::send(Connection::Pieces pieces, IdleLimit idle
 }
 
 Task<Result<void>> ExchangeState::shutdown_write(Shared state) {
+  state->throw_if_abandoned();
   if (!state->tunnel_) co_return state->misuse("only a tunnel can be closed halfway");
   if (state->request_done_ || !state->connection_) co_return Result<void>();
   state->request_done_ = true;
@@ -143,6 +144,7 @@ Task<Result<void>> ExchangeState::shutdown_write(Shared state) {
 }
 
 Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit idle_limit) {
+  state->throw_if_abandoned();
   if (state->answer_ != Answer::head || !state->connection_)
     co_return state->misuse("there is no further head to be read");
   const std::shared_ptr<Connection> connection = state->connection_;
@@ -218,6 +220,7 @@ Result<HttpResponseStart> ExchangeState::take_head(const ResponseHead& head) {
 }
 
 Task<Result<std::string_view>> ExchangeState::read(Shared state, IdleLimit idle_limit) {
+  state->throw_if_abandoned();
   if (state->answer_ == Answer::done) co_return std::string_view();
   if (state->answer_ == Answer::head) co_return state->misuse("the head comes before the body");
   const std::shared_ptr<Connection> connection = state->connection_;
@@ -294,6 +297,11 @@ Task<Result<void>> ExchangeState::receive(bool begun, IdleLimit idle_limit) {
 }
 
 void ExchangeState::abandon() {
+  abandoned_ = true;
+  drop();
+}
+
+void ExchangeState::drop() {
   if (connection_) connection_->close();
   connection_.reset();
   slot_.reset();
@@ -313,7 +321,7 @@ void ExchangeState::response_is_done(bool in_order) {
 
 void ExchangeState::release_when_done() {
   if (answer_ != Answer::done || !request_done_ || !connection_) return;
-  if (!keeps_alive_ || write_failed_) return abandon();
+  if (!keeps_alive_ || write_failed_) return drop();
   pool_->keep(std::move(connection_));
   connection_.reset();
   slot_.reset();
@@ -324,7 +332,12 @@ void ExchangeState::update_turn() {
   if (connection_) connection_->set_our_turn(more_to_write && !writing_ && !awaits_continue_);
 }
 
+void ExchangeState::throw_if_abandoned() const {
+  if (abandoned_) throw_if_cancelled(asio::error::operation_aborted);
+}
+
 std::optional<Error> ExchangeState::cannot_write() const {
+  throw_if_abandoned();
   if (writing_) return misuse("another write was cancelled, or is still in flight");
   return write_failed_;
 }

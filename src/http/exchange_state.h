@@ -45,7 +45,8 @@ class ExchangeState {
   static Task<Result<std::string_view>> read(Shared state, IdleLimit idle_limit);
   static Task<Result<void>> shutdown_write(Shared state);
 
-  // Closes the connection unless it was given back already.
+  // Nobody wants the rest: closes the connection unless it was given back already. Whatever is in flight or comes later
+  // ends by throwing operation_aborted.
   void abandon();
 
   const Headers& trailers() const { return trailers_; }
@@ -62,6 +63,8 @@ class ExchangeState {
   void request_is_done();
   void response_is_done(bool in_order);
   void release_when_done();
+  void drop();
+  void throw_if_abandoned() const;
   void update_turn();
   // Why nothing can be written; empty: it can.
   std::optional<Error> cannot_write() const;
@@ -75,6 +78,7 @@ class ExchangeState {
   // Released after the connection: a connection is kept or closed before the next call gets the slot.
   std::unique_ptr<ConnectionPool::Slot> slot_;
   std::shared_ptr<Connection> connection_;
+  bool abandoned_ = false;
 
   std::uint64_t to_write_ = 0;  // Of a body of known length.
   bool request_done_ = false;

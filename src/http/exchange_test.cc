@@ -423,18 +423,19 @@ TEST(HttpExchange, RefusesAHeadLargerThanAllowed) {
 
 TEST(HttpExchange, ASlowReaderHoldsTheServerBackAndLosesNothing) {
   const std::string body(48 << 20, 'b');
+  const std::string answer = http_answer(200, body);
   std::atomic<bool> all_written = false;
   ScriptedServer server([&](Peer& peer) {
     peer.read_request();
-    peer.write(http_answer(200, body));
+    peer.write(answer);
     all_written = true;
     peer.wait_for_close();
   });
-  const auto client = client_for(server.url(), {.read_timeout = 200ms});
+  const auto client = client_for(server.url(), {.read_timeout = 1000ms});
   const Exchange exchange = opened(*client, get("/"));
   ASSERT_TRUE(run(exchange->read_head()));
   std::string got(*run(exchange->read()));
-  std::this_thread::sleep_for(500ms);  // The reader's pace is what is tested: longer than read_timeout.
+  std::this_thread::sleep_for(1300ms);  // The reader's pace is what is tested: longer than read_timeout.
   EXPECT_FALSE(all_written);
   got += *run(collect(*exchange));
   EXPECT_TRUE(got == body);
@@ -571,15 +572,17 @@ TEST(HttpExchange, ItsSilenceCountsWhileItIsAskedToContinue) {
 }
 
 TEST(HttpExchange, AnOriginThatTakesNoMoreOfTheBodyIsSilent) {
-  ScriptedServer server([](Peer& peer) {
+  Gate gate;
+  ScriptedServer server([&](Peer& peer) {
     peer.read(1);
-    std::this_thread::sleep_for(600ms);  // Longer than the client's patience; the body fits into no buffer.
+    gate.wait();  // Reads no more; the body fits into no buffer.
   });
   const auto client = client_for(server.url(), {.read_timeout = 200ms});
   const Exchange exchange = opened(*client, post(""), body_of(64 << 20));
   const std::string body(64 << 20, 'x');
   expect_error(run(exchange->write(body)), ErrorCode::ambiguous,
                "send to " + server.url() + ": silent for 200 ms");
+  gate.open();
 }
 
 TEST(HttpExchange, ATunnelMayBeSilentUnlessTheCallerLimitsIt) {
@@ -617,9 +620,10 @@ TEST(HttpExchange, CancellingAReadEndsItAndTheExchangeClosesItsConnection) {
 }
 
 TEST(HttpExchange, NothingIsWrittenBehindACancelledWrite) {
-  ScriptedServer server([](Peer& peer) {
+  Gate gate;
+  ScriptedServer server([&](Peer& peer) {
     peer.read(1);
-    std::this_thread::sleep_for(500ms);
+    gate.wait();  // Reads no more; the body fits into no buffer.
   });
   const auto client = client_for(server.url());
   const Exchange exchange = opened(*client, post(""), kChunkedBody);
@@ -628,6 +632,7 @@ TEST(HttpExchange, NothingIsWrittenBehindACancelledWrite) {
   EXPECT_TRUE(writing.cancel());
   expect_error(run(exchange->write("more")), ErrorCode::invalid, "cancelled");
   expect_error(run(exchange->finish()), ErrorCode::invalid, "cancelled");
+  gate.open();
 }
 
 TEST(HttpExchange, DestroyingItEndsAReadInFlight) {
@@ -748,8 +753,10 @@ Task<void> use_single_threaded(std::string url) {
 TEST(HttpExchange, WorksWithoutAStrandOnAnExecutorOfOneThread) {
   ScriptedServer server(always(http_answer(200, "x")));
   run(use_single_threaded(server.url()));
-  EXPECT_EQ(server.connections(), 2) << "the one reused six times and left in the middle, and one more";
+  // The one that was reused six times and then left in the middle, and one more.
+  EXPECT_TRUE(server.wait_until([](const ScriptedServer& s) { return s.connections() >= 2; }));
   EXPECT_TRUE(ends_closed(server));
+  EXPECT_EQ(server.connections(), 2);
 }
 
 }  // namespace

@@ -140,8 +140,11 @@ HeadOutcome take_fields(const char*& at, const char* end, std::vector<FieldView>
       ++value;
     at = skip_value(value, end);
     const char* value_end = at;
-    const HeadOutcome line_end = take_line_end(at, end, "a control character in a field's value");
-    if (line_end.state != HeadState::complete) return line_end;
+    if (end - at >= 2 && at[0] == '\r' && at[1] == '\n') {
+      at += 2;
+    } else {
+      return take_line_end(at, end, "a control character in a field's value");  // Never complete.
+    }
     while (value_end != value && (value_end[-1] == ' ' || value_end[-1] == '\t'))
       --value_end;
     if (fields.size() == kMaxHeadFields) return bad(431, "more than 256 fields");

@@ -118,7 +118,17 @@ TEST(LockRow, GoesThereAndBack) {
   lock.owner = "host";
   lock.failures = 2;
   lock.last_error = "boom";
+  lock.backoff_token = "t";
   EXPECT_EQ(*read_lock(to_item("pk", lock)), lock);
+}
+
+TEST(LockRow, IsABackoffWhileNobodyHasPutAnotherTokenThere) {
+  LockRow lock{.lease_token = "t"};
+  EXPECT_FALSE(lock.is_backoff());
+  lock.backoff_token = "t";
+  EXPECT_TRUE(lock.is_backoff());
+  lock.lease_token = "of a writer that leaves our attributes alone";
+  EXPECT_FALSE(lock.is_backoff());
 }
 
 TEST(VersionRow, GoesThereAndBack) {

@@ -145,6 +145,7 @@ TEST_P(LeaseTest, BackoffGrowsWithEveryFailureUntilAPageIsPublished) {
     EXPECT_EQ(text("LOCK", "last_error"), "boom " + std::to_string(failure));
     EXPECT_NE(text("LOCK", "lease_token"), lease.token);
     EXPECT_EQ(number("LOCK", "lease_expires_at"), backed_off.until);
+    EXPECT_EQ(text("LOCK", "backoff_token"), text("LOCK", "lease_token"));
     EXPECT_TRUE(is_held(isr_));
     waits.push_back(backed_off.until - now());
     clock_.set_now(WallTime(seconds(backed_off.until)));

@@ -227,5 +227,103 @@ TEST_F(RaceTest, SettingsSayHowLongRowsOutliveTheirMeaning) {
   EXPECT_EQ(run(mark_tag(isr, "", "t", MarkKind::invalidate))->invalidated_at, isr.now() + 7);
 }
 
+// --- a page that is withdrawn -----------------------------------------------------------------------------------
+
+class WithdrawTest : public RaceTest {
+ protected:
+  WithdrawTest() {
+    EXPECT_TRUE(run(others_publish("old")));
+    clock_.advance(seconds(60));
+  }
+  // Renders what is not to be stored, while somebody else does something; `result`: of the regeneration.
+  Result<RegenerateOutcome> regenerating(std::function<Task<Result<void>>()> meanwhile) {
+    meddled_.before_transact = [&,
+                                once = true](const std::vector<TransactItem>&) mutable -> Task<Result<void>> {
+      if (!std::exchange(once, false)) co_return Result<void>();
+      co_return co_await meanwhile();
+    };
+    const Renderer renderer = [](RenderContext) -> Task<Result<Rendered>> {
+      Rendered page = rendered("for one alone");
+      page.store = false;
+      co_return page;
+    };
+    return run(regenerate(ours_, page_, renderer, {}));
+  }
+};
+
+TEST_F(WithdrawTest, IsNotWithdrawnByWhoeverHasLostTheLease) {
+  const auto outcome = regenerating([&]() -> Task<Result<void>> {
+    clock_.advance(seconds(31));
+    co_return co_await others_publish("new");
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  EXPECT_EQ(current(), "new");
+}
+
+TEST_F(WithdrawTest, IsNotWithdrawnUnderALeaseThatIsOver) {
+  const auto outcome = regenerating([&]() -> Task<Result<void>> {
+    clock_.advance(seconds(31));
+    const auto meta = co_await get_meta(other_, page_, Consistency::strong);
+    co_return co_await close_window(other_, page_, **meta);  // So that it is tried again.
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  EXPECT_EQ(current(), "old");
+}
+
+TEST_F(WithdrawTest, IsWithdrawnAlsoIfItsWindowWasClosedMeanwhile) {
+  const auto outcome = regenerating([&]() -> Task<Result<void>> {
+    const auto meta = co_await get_meta(other_, page_, Consistency::strong);
+    co_return co_await close_window(other_, page_, **meta);
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
+  EXPECT_TRUE(std::get<NotStored>(*outcome).withdrawn);
+  EXPECT_EQ(row("META"), std::nullopt);
+  EXPECT_EQ(row("LOCK"), std::nullopt);
+}
+
+TEST_F(WithdrawTest, StaysIfAWriterThatIgnoresLeasesPublishedANewerOne) {
+  const auto outcome = regenerating([&]() -> Task<Result<void>> {
+    MetaRow newer{.s3_key = "theirs", .generated_at = other_.now(), .revalidate_seconds = 60};
+    Write write = Put{to_item(page_.pk, newer), {}};
+    auto written = co_await plain_.table->write(std::move(write), Durability::machine);
+    if (!written) co_return std::move(written).error();
+    co_return Result<void>();
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
+  EXPECT_FALSE(std::get<NotStored>(*outcome).withdrawn);
+  EXPECT_EQ(read_meta(*row("META"))->s3_key, "theirs");
+  EXPECT_EQ(row("LOCK"), std::nullopt);
+}
+
+TEST_F(WithdrawTest, IsNotWithdrawnOnceItWasInvalidated) {
+  const auto outcome = regenerating([&]() -> Task<Result<void>> {
+    auto invalidated = co_await invalidate(other_, page_);
+    if (!invalidated) co_return std::move(invalidated).error();
+    co_return Result<void>();
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  EXPECT_NE(row("META"), std::nullopt);
+}
+
+TEST_F(WithdrawTest, AnswerThatWasLostIsFoundOut) {
+  bool once = true;
+  meddled_.before_transact = [&](const std::vector<TransactItem>& items) -> Task<Result<void>> {
+    if (!std::exchange(once, false)) co_return Result<void>();
+    auto transacted = co_await plain_.table->transact(items, "of nobody");
+    if (!transacted) co_return std::move(transacted).error();
+    co_return Error{ErrorCode::ambiguous, "the answer was lost"};
+  };
+  const Renderer renderer = [](RenderContext) -> Task<Result<Rendered>> {
+    Rendered page = rendered("for one alone");
+    page.store = false;
+    co_return page;
+  };
+  clock_.advance_on_sleep();
+  const auto outcome = run(regenerate(ours_, page_, renderer, {}));
+  ASSERT_TRUE(outcome);
+  ASSERT_TRUE(std::holds_alternative<NotStored>(*outcome));
+  EXPECT_TRUE(std::get<NotStored>(*outcome).withdrawn);
+}
+
 }  // namespace
 }  // namespace facetheory::test

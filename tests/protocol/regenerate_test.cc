@@ -31,6 +31,14 @@ class RegenerateTest : public ProtocolSuite {
       co_return error;
     };
   }
+  Renderer not_to_be_stored() {
+    return [this](RenderContext) -> Task<Result<Rendered>> {
+      ++renders_;
+      Rendered page = rendered("for one alone");
+      page.store = false;
+      co_return page;
+    };
+  }
   RegenerateOutcome regenerating(Renderer renderer, RegenerateOptions options = {}) {
     return done([&] { return regenerate(isr_, page_, renderer, options); });
   }
@@ -122,6 +130,139 @@ TEST_P(RegenerateTest, FailedRenderKeepsTheOldPageAndMakesEverybodyBackOff) {
   regenerating(rendering("recovered"));
   EXPECT_EQ(current(), "recovered");
   EXPECT_EQ(row("LOCK"), std::nullopt);
+}
+
+TEST_P(RegenerateTest, WhoeverAsksForItIsToldOfTheFailureAtOnceWhileEverybodyBacksOff) {
+  regenerating(failing({ErrorCode::unavailable, "origin answered 503"}));
+  RegenerateOptions options;
+  options.fail_in_backoff = true;
+  options.wait = seconds(3600);
+  const std::int64_t until = *number("LOCK", "lease_expires_at");
+  const auto outcome = regenerating(rendering("too early"), options);
+  ASSERT_TRUE(std::holds_alternative<RenderFailed>(outcome));
+  EXPECT_TRUE(std::get<RenderFailed>(outcome).in_backoff);
+  EXPECT_EQ(name(outcome), "in_backoff");
+  EXPECT_EQ(std::get<RenderFailed>(outcome).retry_at, until);
+  EXPECT_THAT(std::get<RenderFailed>(outcome).error.message, HasSubstr("origin answered 503"));
+  EXPECT_EQ(row("META"), std::nullopt);
+}
+
+TEST_P(RegenerateTest, HolderWhoTookOverAfterFailuresIsNoBackoff) {
+  regenerating(failing({ErrorCode::unavailable, "origin answered 503"}));
+  advance(seconds(40));
+  RegenerateOptions options;
+  options.fail_in_backoff = true;
+  acquired(seconds(600));
+  EXPECT_EQ(row("LOCK")->attributes.find("backoff_token"), nullptr);
+  EXPECT_EQ(number("LOCK", "failures"), 1);
+  EXPECT_TRUE(std::holds_alternative<LeaseHeld>(regenerating(rendering("mine"), options)));
+}
+
+TEST_P(RegenerateTest, WaitsThroughABackoffOtherwise) {
+  regenerating(failing({ErrorCode::unavailable, "origin answered 503"}));
+  RegenerateOptions options;
+  options.wait = seconds(3600);
+  EXPECT_TRUE(std::holds_alternative<Regenerated>(regenerating(rendering("waited"), options)) ||
+              GetParam().faulty);
+  EXPECT_EQ(current(), "waited");
+}
+
+TEST_P(RegenerateTest, AnswerThatIsMarkedAsFailedIsNotPublished) {
+  published({}, "good");
+  advance(seconds(60));
+  const Renderer sorry = [this](RenderContext) -> Task<Result<Rendered>> {
+    Rendered page = rendered("sorry");
+    page.failed = true;
+    page.body.metadata.status = 503;
+    co_return page;
+  };
+  const auto outcome = regenerating(sorry);
+  ASSERT_TRUE(std::holds_alternative<RenderFailed>(outcome) || GetParam().faulty);
+  EXPECT_EQ(current(), "good");
+  EXPECT_EQ(number("LOCK", "failures"), 1);
+  EXPECT_THAT(*text("LOCK", "last_error"), HasSubstr("503"));
+}
+
+TEST_P(RegenerateTest, PageThatIsNotStoredLeavesNothingBehind) {
+  const auto outcome = regenerating(not_to_be_stored(), with_id("private"));
+  ASSERT_TRUE(std::holds_alternative<NotStored>(outcome) || GetParam().faulty);
+  EXPECT_EQ(row("META"), std::nullopt);
+  if (!GetParam().faulty) {
+    EXPECT_FALSE(std::get<NotStored>(outcome).withdrawn);
+    EXPECT_EQ(row("LOCK"), std::nullopt);
+  }
+  EXPECT_EQ(text("REQ#private", "status"), "FAILED");
+  settling(rendering("for everybody"), with_id("private"));
+  EXPECT_EQ(text("REQ#private", "status"), "COMPLETED");
+  EXPECT_EQ(current(), "for everybody");
+}
+
+TEST_P(RegenerateTest, PageThatIsNoLongerForEverybodyIsWithdrawnAndItsVersionsStay) {
+  PublishOptions history;
+  history.history = 3;
+  published(history, "for everybody");
+  advance(seconds(60));
+  const auto outcome = regenerating(not_to_be_stored());
+  ASSERT_TRUE(std::holds_alternative<NotStored>(outcome) || GetParam().faulty);
+  if (!GetParam().faulty) {
+    EXPECT_TRUE(std::get<NotStored>(outcome).withdrawn);
+  }
+  EXPECT_EQ(name(RegenerateOutcome(NotStored{})), "not_stored");
+  EXPECT_EQ(row("META"), std::nullopt);
+  if (!GetParam().faulty) {
+    EXPECT_EQ(row("LOCK"), std::nullopt);
+  }
+  EXPECT_EQ(version_sks().size(), 1U);
+}
+
+TEST_P(RegenerateTest, PageThatItsReaderRejectsIsRenderedAnewUnlessAnotherHasTakenItsPlace) {
+  const Published old = published({}, "old");
+  RegenerateOptions options;
+  options.rejected = old.meta;
+  advance(seconds(1));
+  regenerating(rendering("new"), options);
+  EXPECT_EQ(current(), "new");
+  EXPECT_TRUE(std::holds_alternative<AlreadyFresh>(regenerating(rendering("newer"), options)));
+  EXPECT_EQ(current(), "new");
+}
+
+TEST_P(RegenerateTest, RejectedPageThatIsPinnedStays) {
+  published({}, "pinned");
+  done([&] { return pin(isr_, page_); });
+  RegenerateOptions options;
+  options.rejected = done([&] { return get_meta(isr_, page_, Consistency::strong); });
+  EXPECT_TRUE(std::holds_alternative<AlreadyFresh>(regenerating(rendering("new"), options)));
+  EXPECT_EQ(current(), "pinned");
+}
+
+TEST_P(RegenerateTest, TellsOfTheLeaseAndTakesItsTurnFirst) {
+  std::vector<RegenerateEvent> events;
+  int turns = 0;
+  std::weak_ptr<void> turn;
+  bool in_turn = false;
+  RegenerateOptions options;
+  options.wait = seconds(3600);
+  options.observe = [&](RegenerateEvent event) { events.push_back(event); };
+  options.turn = [&]() -> Task<std::shared_ptr<void>> {
+    EXPECT_TRUE(turn.expired());
+    auto taken = std::make_shared<int>(++turns);
+    turn = taken;
+    co_return taken;
+  };
+  const Renderer renderer = [&](RenderContext) -> Task<Result<Rendered>> {
+    in_turn = !turn.expired();
+    co_return rendered("mine");
+  };
+  acquired(seconds(10));  // And never heard of again.
+  regenerating(renderer, options);
+  EXPECT_TRUE(in_turn);
+  EXPECT_TRUE(turn.expired());
+  EXPECT_GT(turns, 1);
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_EQ(events.front(), RegenerateEvent::lease_held);
+  if (!GetParam().faulty) {
+    EXPECT_EQ(events.back(), RegenerateEvent::lease_taken_over);
+  }
 }
 
 TEST_P(RegenerateTest, RendererThatThrowsIsARenderThatFailed) {

@@ -23,10 +23,10 @@ std::string_view name(Intent intent) {
 }
 
 std::string_view name(Report::Kind kind) {
-  constexpr std::string_view kNames[] = {"done",        "nothing",   "published", "acquired", "held",
-                                         "lost",        "refused",   "claimed",   "replayed", "mismatch",
-                                         "in progress", "failed",    "fresh",     "stale",    "missing",
-                                         "unavailable", "ambiguous", "broken"};
+  constexpr std::string_view kNames[] = {"done",        "nothing",     "published",  "acquired", "held",
+                                         "lost",        "refused",     "claimed",    "replayed", "mismatch",
+                                         "in progress", "failed",      "not stored", "fresh",    "stale",
+                                         "missing",     "unavailable", "ambiguous",  "broken"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -147,6 +147,8 @@ void Checker::check_lock(Context& context) {
     count(before ? "lease taken over" : "lease acquired");
     if (expires_at > own_now) violate(where + " was replaced while its lease was held");
   }
+  if (backs_off != (text_in(after, "backoff_token") == new_token))
+    violate(where + " does not tell a backoff from a lease");
   if (acquisitions_.contains(new_token)) violate(where + " carries a token that was there before");
   if (!new_expiry) {
     violate(where + " was acquired without an expiry");
@@ -173,7 +175,6 @@ void Checker::check_meta(Context& context) {
   const bool lock_is_gone = context.lock != nullptr ? !context.lock->after : !page.lock;
 
   if (!after) {
-    page.current = 0;
     if (operation.intent == Intent::purge) {
       count("purged");
       page.barrier = sequence_;
@@ -185,9 +186,13 @@ void Checker::check_meta(Context& context) {
     } else if (operation.intent == Intent::regenerate && !operation.foreign && is_true(before, "pinned") &&
                is_purged(context.pk, before)) {
       count("purged pin removed");
+    } else if (operation.intent == Intent::regenerate && !operation.foreign && context.lock != nullptr &&
+               !context.lock->after) {
+      check_withdrawal(context);
     } else {
       violate("publish: " + where + " was deleted by " + std::string(name(operation.intent)));
     }
+    page.current = 0;
     return;
   }
 
@@ -253,6 +258,25 @@ void Checker::check_meta(Context& context) {
   if (is_true(before, "pinned")) violate("close: " + where + " was pinned");
 }
 
+void Checker::check_withdrawal(Context& context) {
+  count("withdrawn");
+  PageRows& page = context.page;
+  const std::string where = "publish: META of " + context.pk + " was withdrawn";
+  const std::string token = text_in(context.lock->before, "lease_token");
+  const auto found = acquisitions_.find(token);
+  if (found == acquisitions_.end() || found->second.pk != context.pk ||
+      found->second.party != context.operation.party || found->second.nobodys) {
+    return violate(where + " by somebody who did not have its lease");
+  }
+  if (!private_tokens_.contains(token)) violate(where + " though its render was to be stored, or failed");
+  if (number_in(context.lock->before, "lease_expires_at").value_or(0) <= in_seconds(context.commit.own_clock))
+    violate(where + " under a lease that was over when it was asked for");
+  if (is_true(context.meta->before, "pinned")) violate(where + " although it was pinned");
+  if (found->second.sequence < page.barrier || found->second.sequence < page.current)
+    violate(where + " though it had changed since the render began");
+  page.barrier = sequence_;
+}
+
 void Checker::check_publish(Context& context) {
   const auto& before = context.meta->before;
   const auto& after = context.meta->after;
@@ -275,6 +299,7 @@ void Checker::check_publish(Context& context) {
     violate(where + " moved under a lease that was over when the publish was asked for");
   }
   if (failed_tokens_.contains(token)) violate(where + " moved although the render had failed");
+  if (private_tokens_.contains(token)) violate(where + " moved although the render was not to be stored");
   if (is_true(before, "pinned") && !operation.foreign) violate(where + " moved although it was pinned");
   if (acquisition.sequence < page.barrier) {
     violate("barrier: META of " + context.pk +
@@ -537,6 +562,12 @@ void Checker::end(std::uint64_t number, const Report& report, Millis own_clock) 
     case Report::Kind::refused:
     case Report::Kind::failed:
       if (operation.published && !operation.lost_answer) violate(where + "though the page was published");
+      break;
+    case Report::Kind::not_stored:
+      if (operation.published) violate(where + "though the page was published");
+      if (page.meta && page.current != 0 && page.current < operation.began && !is_true(page.meta, "pinned") &&
+          page.pinned_or_rolled < operation.began)
+        violate(where + "and leaves the page that stood there");
       break;
     case Report::Kind::held:
       if (operation.acquired && !operation.lost_answer) violate(where + "though the lease was acquired");

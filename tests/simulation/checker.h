@@ -6,7 +6,8 @@
 //
 //   publish    META moves to a new page only together with the deletion of a LOCK that the publisher acquired and
 //              that was not over by its own clock when it asked; once per token; never after a failed render,
-//              never over a pin.
+//              never over a pin. It vanishes only by a purge, or under the lease of a render that is not stored, which
+//              then stands for a newer generation.
 //   lease      A LOCK that is held is replaced, released, shortened or extended by nobody but its holder; tokens
 //              never come back.
 //   order      Pages become current in the order in which their leases were acquired; generated_at and the
@@ -81,8 +82,9 @@ struct Report {
     replayed,  // s3_key
     mismatch,
     in_progress,
-    failed,  // The render did.
-    fresh,   // Verdicts of a read.
+    failed,      // The render did.
+    not_stored,  // It is not for everybody.
+    fresh,       // Verdicts of a read.
     stale,
     missing,
     unavailable,  // Errors.
@@ -125,6 +127,8 @@ class Checker {
   void answer_lost(std::uint64_t operation);
   // The operation's renderer failed, under that lease.
   void render_failed(const std::string& token) { failed_tokens_.insert(token); }
+  // What was rendered under that lease is not to be stored.
+  void render_is_private(const std::string& token) { private_tokens_.insert(token); }
 
   void committed(const Commit& commit, Millis now);
   void body_written(const std::string& key, bool foreign);
@@ -207,6 +211,7 @@ class Checker {
   void check_lock(Context& context);
   void check_meta(Context& context);
   void check_publish(Context& context);
+  void check_withdrawal(Context& context);
   void check_version(Context& context, const Change& change);
   void check_request(Context& context, const Change& change);
   void check_after(Context& context);
@@ -227,6 +232,7 @@ class Checker {
   std::map<std::string, MarkRows> marks_;
   std::map<std::string, Acquisition> acquisitions_;  // By token.
   std::set<std::string> failed_tokens_;
+  std::set<std::string> private_tokens_;
   std::map<std::string, Claim> claims_;  // By owner token.
   std::map<std::string, std::string> hash_of_inputs_;
   std::map<std::string, bool> bodies_;  // By what rows call them; true: another writer's.

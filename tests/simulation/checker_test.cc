@@ -177,7 +177,8 @@ TEST_F(CheckerTest, SeesAPublishAfterTheRenderHadFailed) {
 
 TEST_F(CheckerTest, SeesAPublishUnderABackoff) {
   acquire("t");
-  commit(begin(Intent::back_off), {{"LOCK", with(lock("nobodys", now() + 10), "failures", 1)}});
+  commit(begin(Intent::back_off),
+         {{"LOCK", with(with(lock("nobodys", now() + 10), "failures", 1), "backoff_token", "nobodys")}});
   expect_clean();
   publish("body-1");
   expect("under a backoff's token");
@@ -563,6 +564,71 @@ TEST_F(CheckerTest, SeesARequestThatIsOpenInTheEnd) {
   commit(begin(Intent::claim), {{"REQ#a", request("STARTED", "o")}});
   checker_.check_completed(kPk, "REQ#a");
   expect("could not be completed");
+}
+
+// --- what is withdrawn
+
+TEST_F(CheckerTest, FindsNothingWhereAPrivateRenderWithdrawsThePage) {
+  page();
+  acquire("second");
+  checker_.render_is_private("second");
+  const auto operation = begin(Intent::regenerate);
+  commit(operation, {{"LOCK", {}}, {"META", {}}});
+  end(operation, {.kind = Kind::not_stored});
+  expect_clean();
+}
+
+TEST_F(CheckerTest, SeesAPageWithdrawnThoughItsRenderWasToBeStored) {
+  page();
+  acquire("second");
+  commit(begin(Intent::regenerate), {{"LOCK", {}}, {"META", {}}});
+  expect("was to be stored");
+}
+
+TEST_F(CheckerTest, SeesAPageWithdrawnUnderAnExpiredLease) {
+  page();
+  acquire("second");
+  checker_.render_is_private("second");
+  pass(10);
+  commit(begin(Intent::regenerate), {{"LOCK", {}}, {"META", {}}});
+  expect("under a lease that was over");
+}
+
+TEST_F(CheckerTest, SeesAPageWithdrawnUnderSomebodyElsesLease) {
+  page();
+  acquire("second", 2);
+  checker_.render_is_private("second");
+  commit(begin(Intent::regenerate), {{"LOCK", {}}, {"META", {}}});
+  expect("never had its lease");
+}
+
+TEST_F(CheckerTest, SeesAPageWithdrawnAndItsLockLeft) {
+  page();
+  acquire("second");
+  checker_.render_is_private("second");
+  commit(begin(Intent::regenerate), {{"META", {}}});
+  expect("was deleted by regenerate");
+}
+
+TEST_F(CheckerTest, SeesAPrivateRenderPublished) {
+  acquire("first");
+  checker_.render_is_private("first");
+  publish("body-1");
+  expect("was not to be stored");
+}
+
+TEST_F(CheckerTest, SeesThePageLeftByARenderThatIsNotStored) {
+  page();
+  const auto operation = begin(Intent::regenerate);
+  end(operation, {.kind = Kind::not_stored});
+  expect("leaves the page that stood there");
+}
+
+TEST_F(CheckerTest, SeesABackoffThatLooksLikeALease) {
+  acquire("first");
+  commit(begin(Intent::back_off),
+         {{"LOCK", with(with(lock("nobody's", now() + 3), "failures", 1), "backoff_token", "another")}});
+  expect("does not tell a backoff from a lease");
 }
 
 }  // namespace

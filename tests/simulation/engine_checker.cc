@@ -19,8 +19,9 @@ std::string in_words(const Question& question, const Answer& answer) {
 }  // namespace
 
 std::string_view name(Answer::Kind kind) {
-  constexpr std::string_view kNames[] = {"hit",      "miss",   "wait-hit", "stale", "stale-metadata-error",
-                                         "uncached", "failed", "refused"};
+  constexpr std::string_view kNames[] = {"hit",      "miss",   "wait-hit", "stale",  "stale-metadata-error",
+                                         "uncached", "pass",   "other",    "absent", "apology",
+                                         "failed",   "refused"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -66,6 +67,8 @@ void EngineChecker::body_written(const std::string& key, const std::string& byte
     violate("bytes: " + key + " was written twice, with other bytes");
   missing_bodies_.erase(key);
   if (!foreign && failed_bytes_.contains(bytes)) violate("bytes: a render that failed was stored as " + key);
+  if (!foreign && private_bytes_.contains(bytes))
+    violate("private: what was not to be stored was stored as " + key);
 }
 
 // --- time -------------------------------------------------------------------------------------------------------
@@ -151,8 +154,29 @@ void EngineChecker::answered(std::uint64_t number, const Answer& answer, Moment 
               "though its id was never used with other inputs");
     return;
   }
+  check_review(request, answer);
   check_bytes(request, answer, moment);
   check_seen(request, answer, moment);
+}
+
+void EngineChecker::check_review(const Request& request, const Answer& answer) {
+  using Kind = Answer::Kind;
+  const Question& question = request.question;
+  const Reviewing& review = question.review;
+  const bool is_page = answer.kind == Kind::hit || answer.kind == Kind::wait_hit ||
+                       answer.kind == Kind::stale || answer.kind == Kind::stale_metadata_error;
+  const bool cached = answer.kind == Kind::hit || answer.kind == Kind::stale || answer.kind == Kind::other ||
+                      answer.kind == Kind::stale_metadata_error || answer.kind == Kind::absent;
+  const bool refused = (!review.suits && is_page) || (review.suits && answer.kind == Kind::other) ||
+                       (!review.while_stale && !review.on_failure && answer.kind == Kind::stale) ||
+                       (!review.even_uncertain && answer.kind == Kind::stale_metadata_error) ||
+                       (!review.fresh && answer.kind == Kind::hit && !answer.pinned);
+  if (review != Reviewing{}) count("reviews compared");
+  if (refused) violate("review: " + in_words(question, answer) + "against its review");
+  if (question.only_if_cached && !cached)
+    violate("review: " + in_words(question, answer) + "though it was to be served only if it was there");
+  if (!question.only_if_cached && answer.kind == Kind::absent)
+    violate("review: " + in_words(question, answer) + "though it would have waited");
 }
 
 // Whether META may have been seen with that page, and the page as what it was served.
@@ -160,9 +184,11 @@ void EngineChecker::check_seen(const Request& request, const Answer& answer, Mom
   using Kind = Answer::Kind;
   const Question& question = request.question;
   const Node& node = nodes_.at(question.node);
-  if (answer.kind == Kind::stale_metadata_error || answer.kind == Kind::uncached) return;
-  // What a request id was completed with is replayed whatever became of the page.
-  if (answer.kind == Kind::wait_hit && !question.request_id.empty()) return;
+  if (answer.kind != Kind::hit && answer.kind != Kind::miss && answer.kind != Kind::wait_hit &&
+      answer.kind != Kind::stale)
+    return;
+  // What a request id was completed with is replayed while it is current, though it may not be fresh any more.
+  const bool may_be_replayed = answer.kind == Kind::wait_hit && !question.request_id.empty();
 
   // Whoever regenerates a page reads it consistently.
   const bool waited = answer.kind == Kind::miss || answer.kind == Kind::wait_hit;
@@ -180,16 +206,17 @@ void EngineChecker::check_seen(const Request& request, const Answer& answer, Mom
     const Marked mark = marked(question.pk, state.row, from);
     const bool pinned = is_true(state.row, "pinned");
     const std::int64_t generated_at = number_in(state.row, "generated_at").value_or(0);
-    const std::int64_t ends = generated_at + number_in(state.row, "revalidate_seconds").value_or(0);
+    const std::int64_t ends = newest_in(state.row) + number_in(state.row, "revalidate_seconds").value_or(0);
     switch (answer.kind) {
       case Kind::hit:
         may = may || is_fresh(question.pk, state.row, from, earliest);
         break;
       case Kind::stale:
-        may = may || (mark != Marked::purged && (!question.stale_for || generated_at == 0 || pinned ||
-                                                 at_verdict <= ends + *question.stale_for));
+        may = may || (mark != Marked::purged &&
+                      (!question.stale_for || pinned || at_verdict <= ends + *question.stale_for));
         break;
       default:
+        may = may || (may_be_replayed && mark != Marked::purged);
         may = may || ((pinned || generated_at != 0) &&
                       marked(question.pk, state.row, from, state.acquired) == Marked::no);
         break;
@@ -209,19 +236,21 @@ void EngineChecker::check_seen(const Request& request, const Answer& answer, Mom
 
 void EngineChecker::check_bytes(const Request& request, const Answer& answer, Moment moment) {
   const Question& question = request.question;
+  if (answer.kind == Answer::Kind::absent) return;
+  if (answer.kind == Answer::Kind::pass) {
+    if (!had_private_.contains({question.node, question.pk}))
+      violate("private: " + in_words(question, answer) + "though all its renders were to be stored");
+    return;
+  }
   const auto page = page_of_bytes_.find(answer.bytes);
   if (page != page_of_bytes_.end() && page->second != question.pk)
     violate("bytes: " + in_words(question, answer) + "with the bytes of " + page->second);
-  if (failed_bytes_.contains(answer.bytes))
-    violate("bytes: " + in_words(question, answer) + "with those of a render that failed");
-  if (answer.kind == Answer::Kind::uncached) {
-    for (const Render& render : ended_) {
-      if (render.facts.node == question.node && render.facts.pk == question.pk &&
-          render.bytes == answer.bytes && render.began >= request.began.now && render.ended <= moment.now)
-        return;
-    }
-    return violate("bytes: " + in_words(question, answer) + "with what was not rendered for it");
-  }
+  const bool apology = answer.kind == Answer::Kind::apology;
+  if (failed_bytes_.contains(answer.bytes) != apology)
+    violate("bytes: " + in_words(question, answer) + "with those of a render that " +
+            (apology ? "did not fail" : "failed"));
+  if (apology) return;
+  if (answer.kind == Answer::Kind::uncached) return check_uncached(request, answer, moment);
   const auto stored = bodies_.find(answer.s3_key);
   if (stored == bodies_.end()) {
     violate("bytes: " + in_words(question, answer) + "under a key that was never written");
@@ -230,12 +259,28 @@ void EngineChecker::check_bytes(const Request& request, const Answer& answer, Mo
   }
 }
 
+void EngineChecker::check_uncached(const Request& request, const Answer& answer, Moment moment) {
+  const Question& question = request.question;
+  const auto found = std::find_if(ended_.begin(), ended_.end(), [&](const Render& render) {
+    return render.facts.node == question.node && render.facts.pk == question.pk &&
+           render.bytes == answer.bytes && render.began >= request.began.now && render.ended <= moment.now;
+  });
+  if (found == ended_.end())
+    return violate("bytes: " + in_words(question, answer) + "with what was not rendered for it");
+  if (found->end != RenderEnd::not_to_be_stored) return;
+  count("private pages served");
+  if (found->served) violate("private: " + in_words(question, answer) + "as somebody else was before");
+  found->served = true;
+}
+
 void EngineChecker::check_fresh(const Request& request, const Answer& answer, Moment moment) {
   const Question& question = request.question;
   const Node& node = nodes_.at(question.node);
   // Who waits for a read of somebody else's loses patience at last.
   constexpr Millis kPatience = 3'000;
-  if (answer.troubled || answer.kind == Answer::Kind::hit || lateness(request, moment) > kPatience) return;
+  if (answer.troubled || answer.kind == Answer::Kind::hit || lateness(request, moment) > kPatience ||
+      question.review != Reviewing{})
+    return;
   const Millis from = request.began.now - node.facts.pointer_ttl - node.facts.behind;
   const std::int64_t latest = in_seconds(own_clock(node, request.began.now, moment.now, true));
   const std::vector<MetaState>& states = metas_[question.pk];
@@ -280,28 +325,35 @@ std::uint64_t EngineChecker::render_began(RenderFacts facts, Millis now) {
         always_fresh = always_fresh && is_fresh(facts.pk, state.row, now + 1, latest) &&
                        !missing_bodies_.contains(text_in(state.row, "s3_key"));
       }
-      if (always_fresh) violate(where + " although it was fresh ever since the lease was acquired");
+      if (always_fresh && !facts.rejecting)
+        violate(where + " although it was fresh ever since the lease was acquired");
     }
   }
   renders_.emplace(++last_, Render{.facts = std::move(facts), .began = now, .bytes = {}});
   return last_;
 }
 
-void EngineChecker::render_ended(std::uint64_t number, const std::string& bytes, bool succeeded, Millis now) {
+void EngineChecker::render_ended(std::uint64_t number, const std::string& bytes, RenderEnd end, Millis now) {
   const auto found = renders_.find(number);
   if (found == renders_.end()) return;
   Render render = std::move(found->second);
   renders_.erase(found);
-  render.succeeded = succeeded;
+  render.end = end;
   render.ended = now;
   render.bytes = bytes;
-  count(succeeded ? "render succeeded" : "render failed");
+  count(end == RenderEnd::succeeded ? "render succeeded"
+        : end == RenderEnd::failed  ? "render failed"
+                                    : "render not to be stored");
   page_of_bytes_.emplace(bytes, render.facts.pk);
-  if (!succeeded) {
+  if (end == RenderEnd::failed) {
     failed_bytes_.insert(bytes);
-  } else if (render.facts.token.empty()) {
-    ended_.push_back(std::move(render));
+    return;
   }
+  if (end == RenderEnd::not_to_be_stored) {
+    private_bytes_.insert(bytes);
+    had_private_.insert({render.facts.node, render.facts.pk});
+  }
+  if (end == RenderEnd::not_to_be_stored || render.facts.token.empty()) ended_.push_back(std::move(render));
 }
 
 }  // namespace facetheory::simulation

@@ -10,6 +10,9 @@
 //              its render began later still: a mark reaches into the future by the allowed skew, a request waits for
 //              no such thing.
 //   stale      Is never beyond stale_for, nor of a page that was purged before.
+//   private    What is not to be stored is neither stored nor served twice, but to whoever asked for it; others are told
+//              to ask for themselves only if there was such a render.
+//   review     Nobody is served what their review refuses, nor told of one that does not suit if all do.
 //   fresh      A page that is fresh all the time, on a node that nothing ever happened to, is a hit.
 //   flight     One render of a page at a time in a node (and request id), one per lease, none of a page that was fresh
 //              ever since the lease was acquired; no more renders without a lease than the node allows.
@@ -24,6 +27,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/witness.h"
@@ -48,6 +52,17 @@ struct NodeFacts {
   int uncached_renders = 1;
 };
 
+// What a request's review says of every page.
+struct Reviewing {
+  bool suits = true;
+  bool fresh = true;
+  bool while_stale = true;
+  bool on_failure = true;
+  bool even_uncertain = true;
+
+  friend bool operator==(const Reviewing&, const Reviewing&) = default;
+};
+
 struct Question {
   PartyId node = 0;
   std::string pk = {};
@@ -55,14 +70,30 @@ struct Question {
   std::optional<std::int64_t> stale_for = {};  // Seconds.
   std::string request_id = {};                 // Empty: none.
   std::string request_hash = {};               // Of its inputs.
+  Reviewing review = {};
+  bool only_if_cached = false;
 };
 
 struct Answer {
-  enum class Kind { hit, miss, wait_hit, stale, stale_metadata_error, uncached, failed, refused };
+  enum class Kind {
+    hit,
+    miss,
+    wait_hit,
+    stale,
+    stale_metadata_error,
+    uncached,
+    pass,
+    other,
+    absent,
+    apology,  // What a render that failed gave to be shown.
+    failed,
+    refused,
+  };
   Kind kind = Kind::failed;
   std::string s3_key = {};
   std::string bytes = {};
   bool troubled = true;  // Something has failed on this node since it began.
+  bool pinned = false;
   std::string detail = {};
 };
 std::string_view name(Answer::Kind kind);
@@ -72,7 +103,10 @@ struct RenderFacts {
   std::string pk = {};
   std::string request_id = {};
   std::string token = {};  // Empty: without a lease.
+  bool rejecting = false;  // For a request that no page is fresh enough for.
 };
+
+enum class RenderEnd { succeeded, not_to_be_stored, failed };
 
 class EngineChecker final : public Witness {
  public:
@@ -96,7 +130,7 @@ class EngineChecker final : public Witness {
 
   std::uint64_t render_began(RenderFacts facts, Millis now);
   // `bytes` are those that it made, or would have made if it had not failed.
-  void render_ended(std::uint64_t render, const std::string& bytes, bool succeeded, Millis now);
+  void render_ended(std::uint64_t render, const std::string& bytes, RenderEnd end, Millis now);
 
   // With the names of the rules that were put to the test.
   const std::map<std::string, std::uint64_t>& counters() const { return counters_; }
@@ -129,9 +163,10 @@ class EngineChecker final : public Witness {
   struct Render {
     RenderFacts facts;
     Millis began = 0;
-    bool succeeded = false;
+    RenderEnd end = RenderEnd::succeeded;
     Millis ended = kNever;
     std::string bytes;
+    bool served = false;
   };
   struct Acquired {
     std::string pk;
@@ -143,6 +178,8 @@ class EngineChecker final : public Witness {
   void check_deadline(const Request& request, Moment moment);
   void check_seen(const Request& request, const Answer& answer, Moment moment);
   void check_bytes(const Request& request, const Answer& answer, Moment moment);
+  void check_uncached(const Request& request, const Answer& answer, Moment moment);
+  void check_review(const Request& request, const Answer& answer);
   void check_fresh(const Request& request, const Answer& answer, Moment moment);
   // How late the request may be because its node could not run.
   Millis lateness(const Request& request, Moment moment) const;
@@ -167,9 +204,11 @@ class EngineChecker final : public Witness {
   std::map<std::string, std::set<std::string>> hashes_;  // That records ever had, by page and request id.
   std::map<std::uint64_t, Request> requests_;            // Those that wait.
   std::map<std::uint64_t, Render> renders_;              // Those under way.
-  std::vector<Render> ended_;                            // Without a lease.
+  std::vector<Render> ended_;                            // Without a lease, or not to be stored.
   std::map<std::string, std::string> page_of_bytes_;
   std::set<std::string> failed_bytes_;
+  std::set<std::string> private_bytes_;
+  std::set<std::pair<PartyId, std::string>> had_private_;  // Nodes and their pages.
   std::uint64_t last_ = 0;
   std::map<std::string, std::uint64_t> counters_;
 };

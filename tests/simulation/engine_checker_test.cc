@@ -99,7 +99,7 @@ TEST_F(EngineCheckerTest, FindsNothingInAnOrderlyLife) {
   lease("t1");
   const auto rendering = render("t1");
   pass(500);
-  engines_.render_ended(rendering, "<p>body-1", true, now_);
+  engines_.render_ended(rendering, "<p>body-1", RenderEnd::succeeded, now_);
   meta("body-1", seconds());
   answer(first, Kind::miss);
   answer(ask(), Kind::hit);
@@ -110,7 +110,7 @@ TEST_F(EngineCheckerTest, FindsNothingInAnOrderlyLife) {
   answer(ask(), Kind::failed);
   const auto uncached = ask();
   const auto without_lease = render("");
-  engines_.render_ended(without_lease, "<p>x", true, now_);
+  engines_.render_ended(without_lease, "<p>x", RenderEnd::succeeded, now_);
   answer(uncached, Kind::uncached, "", "<p>x");
   engines_.check_waiting(moment());
   expect_clean();
@@ -337,7 +337,7 @@ TEST_F(EngineCheckerTest, SeesTwoRendersAtOnceInOneNode) {
 
 TEST_F(EngineCheckerTest, SeesTwoRendersUnderOneLease) {
   lease("t1");
-  engines_.render_ended(render("t1"), "<p>1", true, now_);
+  engines_.render_ended(render("t1"), "<p>1", RenderEnd::succeeded, now_);
   render("t1", 2);
   expect("twice under one lease");
 }
@@ -359,7 +359,7 @@ TEST_F(EngineCheckerTest, AllowsARenderOfAPageWhoseWindowHasEndedOrWhoseBodyIsGo
   page();
   lease("t1");
   pass(50'000);
-  engines_.render_ended(render("t1"), "<p>1", true, now_);
+  engines_.render_ended(render("t1"), "<p>1", RenderEnd::succeeded, now_);
   meta("body-2", seconds());
   engines_.body_removed("body-2");
   pass(1);
@@ -393,14 +393,14 @@ TEST_F(EngineCheckerTest, SeesTheBytesOfARenderThatFailedServed) {
   page();
   lease("t1");
   pass(60'000);
-  engines_.render_ended(render("t1"), "<p>body-1", false, now_);
+  engines_.render_ended(render("t1"), "<p>body-1", RenderEnd::failed, now_);
   answer(ask(), Kind::stale);
   expect("of a render that failed");
 }
 
 TEST_F(EngineCheckerTest, SeesTheBytesOfARenderThatFailedStored) {
   lease("t1");
-  engines_.render_ended(render("t1"), "<p>broken", false, now_);
+  engines_.render_ended(render("t1"), "<p>broken", RenderEnd::failed, now_);
   engines_.body_written("body-3", "<p>broken", false);
   expect("was stored");
 }
@@ -414,16 +414,101 @@ TEST_F(EngineCheckerTest, SeesTheBytesOfAnotherPage) {
   page();
   const auto other =
       engines_.render_began({.node = kNode, .pk = "CACHE#other", .request_id = {}, .token = {}}, now_);
-  engines_.render_ended(other, "<p>body-1", true, now_);
+  engines_.render_ended(other, "<p>body-1", RenderEnd::succeeded, now_);
   answer(ask(), Kind::hit);
   expect("with the bytes of CACHE#other");
 }
 
 TEST_F(EngineCheckerTest, SeesWhatWasNotRenderedForTheRequest) {
-  engines_.render_ended(render(""), "<p>x", true, now_);
+  engines_.render_ended(render(""), "<p>x", RenderEnd::succeeded, now_);
   pass(1);
   answer(ask(), Kind::uncached, "", "<p>x");
   expect("was not rendered for it");
+}
+
+// --- private
+
+TEST_F(EngineCheckerTest, SeesAPrivatePageServedTwice) {
+  const auto first = ask();
+  const auto second = ask();
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>private", RenderEnd::not_to_be_stored, now_);
+  answer(first, Kind::uncached, "", "<p>private");
+  answer(second, Kind::pass, "", "");
+  expect_clean();
+  const auto third = ask();
+  answer(third, Kind::uncached, "", "<p>private");
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAPrivatePageStored) {
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>private", RenderEnd::not_to_be_stored, now_);
+  engines_.body_written("body-3", "<p>private", false);
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAPassWithoutAPrivatePage) {
+  answer(ask(), Kind::pass, "", "");
+  expect("private: ");
+}
+
+TEST_F(EngineCheckerTest, SeesAnApologyThatIsNone) {
+  page();
+  pass(60'000);
+  lease("t1");
+  engines_.render_ended(render("t1"), "<p>sorry", RenderEnd::failed, now_);
+  answer(ask(), Kind::apology, "", "<p>sorry");
+  expect_clean();
+  answer(ask(), Kind::apology);
+  expect("did not fail");
+}
+
+// --- review
+
+TEST_F(EngineCheckerTest, SeesWhatAReviewRefuses) {
+  struct Case {
+    Question question;
+    Kind kind;
+    bool refused;
+  };
+  const auto reviewed = [](Reviewing review) {
+    return Question{.node = kNode, .pk = kPk, .wait_limit = 10'000, .review = review};
+  };
+  const Question only_if_cached{.node = kNode, .pk = kPk, .wait_limit = 10'000, .only_if_cached = true};
+  const Case cases[] = {
+      {reviewed({}), Kind::other, true},
+      {reviewed({}), Kind::absent, true},
+      {reviewed({.suits = false}), Kind::other, false},
+      {reviewed({.suits = false}), Kind::hit, true},
+      {reviewed({.suits = false}), Kind::stale_metadata_error, true},
+      {reviewed({.fresh = false}), Kind::hit, true},
+      {reviewed({.while_stale = false, .on_failure = false}), Kind::stale, true},
+      {reviewed({.while_stale = false}), Kind::stale, false},
+      {reviewed({.even_uncertain = false}), Kind::stale_metadata_error, true},
+      {only_if_cached, Kind::hit, false},
+      {only_if_cached, Kind::absent, false},
+      {only_if_cached, Kind::miss, true},
+  };
+  for (const Case& each : cases) {
+    Checker checker;
+    EngineChecker engines(checker);
+    engines.node_began(kNode, {}, 0, now_);
+    engines.body_written("body-1", "<p>body-1", false);
+    Commit commit{
+        .changes = {
+            {{kPk, "META"},
+             {},
+             Attributes{{"s3_key", "body-1"}, {"generated_at", seconds()}, {"revalidate_seconds", 60}}}}};
+    engines.committed(commit, now_);
+    const auto number = engines.asked(each.question, moment());
+    engines.answered(number, {.kind = each.kind, .s3_key = "body-1", .bytes = "<p>body-1"}, moment());
+    EXPECT_EQ(checker.violation().has_value(), each.refused)
+        << name(each.kind) << ": " << checker.violation().value_or("nothing was found");
+    if (each.refused && checker.violation()) {
+      EXPECT_THAT(*checker.violation(), testing::HasSubstr("review: "));
+    }
+  }
 }
 
 // --- mismatch

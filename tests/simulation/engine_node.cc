@@ -21,6 +21,8 @@ EngineOptions any_options(Party& party) {
   options.pointers = party.happens(20) ? 1 : 100;
   options.uncached_renders = 1 + static_cast<int>(party.pick(3));
   options.breaker_failures = 2 + static_cast<int>(party.pick(4));
+  options.renders = 1 + static_cast<int>(party.pick(3));
+  options.passes = 1 + party.pick(2);
   options.owner = "node " + std::to_string(party.id);
   return options;
 }
@@ -40,10 +42,13 @@ Answer::Kind kind_of(ServedAs as) {
     case ServedAs::uncached:
       return Answer::Kind::uncached;
     case ServedAs::pass:
+      return Answer::Kind::pass;
     case ServedAs::other:
+      return Answer::Kind::other;
     case ServedAs::absent:
+      return Answer::Kind::absent;
     case ServedAs::failed:
-      return Answer::Kind::failed;
+      return Answer::Kind::apology;
   }
   return Answer::Kind::failed;
 }
@@ -92,6 +97,7 @@ PagePolicy EngineNode::any_policy(int history) {
   policy.lease = seconds(2, static_cast<std::uint64_t>(kLongestLease.count()));
   policy.wait_limit = party_.happens(10) ? std::chrono::seconds(0) : seconds(1, 15);
   if (party_.happens(50)) policy.stale_for = seconds(0, 8);
+  policy.render_limit = party_.happens(30) ? seconds(1, 20) : std::chrono::seconds(60);
   policy.history = history;
   if (party_.happens(30)) policy.ttl = seconds(kHealthyWindow + 60, kHealthyWindow + 180);
   return policy;
@@ -104,6 +110,12 @@ Question EngineNode::question_of(const ServeRequest& request) const {
   if (request.policy.stale_for) question.stale_for = request.policy.stale_for->count();
   question.request_id = request.request_id.value_or("");
   if (request.request_id) question.request_hash = request_hash(request.inputs);
+  question.only_if_cached = request.only_if_cached;
+  if (request.review) {
+    const Review review = request.review({}, {}, PageState::fresh);
+    question.review = {review.suits, review.fresh, review.while_stale, review.on_failure,
+                       review.even_uncertain};
+  }
   return question;
 }
 
@@ -120,9 +132,8 @@ Task<std::optional<Answer::Kind>> EngineNode::ask(ServeRequest request, Question
               (question.stale_for ? std::to_string(*question.stale_for) : "ever") + " " +
               question.request_id);
   }
-  Renderer renderer = [this, id = question.request_id](RenderContext context) {
-    return render(std::move(context), id);
-  };
+  Renderer renderer = [this, id = question.request_id, rejecting = !question.review.fresh](
+                          RenderContext context) { return render(std::move(context), id, rejecting); };
   std::optional<Result<Served>> served;
   Task<Result<Served>> serving = engine_.serve(std::move(request), std::move(renderer));
   Task<void> answering = keep_answer(std::move(serving), served);
@@ -142,7 +153,8 @@ Task<std::optional<Answer::Kind>> EngineNode::ask(ServeRequest request, Question
   if (*served) {
     answer.kind = kind_of((*served)->as);
     answer.s3_key = (*served)->meta.s3_key;
-    answer.bytes = (*served)->body->bytes;
+    answer.pinned = (*served)->meta.pinned;
+    if ((*served)->body) answer.bytes = (*served)->body->bytes;
     answer.detail = (*served)->reason;
   } else {
     answer.kind = served->error().code == ErrorCode::invalid ? Answer::Kind::refused : Answer::Kind::failed;
@@ -154,11 +166,14 @@ Task<std::optional<Answer::Kind>> EngineNode::ask(ServeRequest request, Question
   co_return answer.kind;
 }
 
-Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string request_id) {
+Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string request_id, bool rejecting) {
   const std::string& token = context.lease.token;
-  const std::uint64_t number = checker_.render_began(
-      {.node = party_.id, .pk = context.page.pk, .request_id = std::move(request_id), .token = token},
-      fleet_.scheduler.now());
+  const std::uint64_t number = checker_.render_began({.node = party_.id,
+                                                      .pk = context.page.pk,
+                                                      .request_id = std::move(request_id),
+                                                      .token = token,
+                                                      .rejecting = rejecting},
+                                                     fleet_.scheduler.now());
   say("renders " + context.page.pk + " under " + token);
   Rendered rendered;
   rendered.body.metadata.content_type = "text/html";
@@ -185,11 +200,21 @@ Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string req
     thrown = std::current_exception();
   }
   const bool failed = fails || thrown;
+  rendered.failed = failed && party_.happens(50);
+  rendered.store = failed || luck >= 22;
+  if (!rendered.store) {
+    rendered.body.bytes = "private " + std::to_string(++fleet_.renders);
+    fleet_.checker.render_is_private(token);
+  }
   if (failed) rendered.body.bytes = "broken " + std::to_string(++fleet_.renders);
   if (failed) fleet_.checker.render_failed(token);
-  checker_.render_ended(number, rendered.body.bytes, !failed, fleet_.scheduler.now());
+  checker_.render_ended(number, rendered.body.bytes,
+                        failed           ? RenderEnd::failed
+                        : rendered.store ? RenderEnd::succeeded
+                                         : RenderEnd::not_to_be_stored,
+                        fleet_.scheduler.now());
   if (thrown) std::rethrow_exception(thrown);
-  if (failed) co_return Error{ErrorCode::unavailable, rendered.body.bytes};
+  if (failed && !rendered.failed) co_return Error{ErrorCode::unavailable, rendered.body.bytes};
   co_return rendered;
 }
 
@@ -202,6 +227,15 @@ Task<void> EngineNode::visit() {
     if (party_.happens(15)) {
       request.request_id = "id-" + std::to_string(party_.pick(kRequestIds));
       request.inputs = {{"policy", "p1"}, {"variant", party_.happens(88) ? "0" : "1"}};
+    }
+    request.only_if_cached = party_.happens(5);
+    if (party_.happens(20)) {
+      const Review review{.suits = party_.happens(70),
+                          .fresh = party_.happens(70),
+                          .while_stale = party_.happens(60),
+                          .on_failure = party_.happens(60),
+                          .even_uncertain = party_.happens(60)};
+      request.review = [review](const Body&, const MetaRow&, PageState) { return review; };
     }
     std::optional<Duration> patience;
     if (party_.happens(15)) patience = std::chrono::milliseconds(party_.pick(3000));
@@ -233,10 +267,12 @@ Task<void> EngineNode::recover() {
 
 std::map<std::string, std::uint64_t> EngineNode::counters() const {
   const EngineCounters counted = engine_.counters();
-  return {
-      {"engine: published", counted.published},         {"engine: renders failed", counted.renders_failed},
-      {"engine: lease held", counted.leases_contended}, {"engine: lease lost", counted.leases_lost},
-      {"engine: bodies read", counted.bodies_read},     {"engine: table errors", counted.table_errors}};
+  return {{"engine: published", counted.published},
+          {"engine: renders failed", counted.renders_failed},
+          {"engine: lease contended", counted.leases_contended},
+          {"engine: lease lost", counted.leases_lost},
+          {"engine: bodies read", counted.bodies_read},
+          {"engine: table errors", counted.table_errors}};
 }
 
 }  // namespace facetheory::simulation

@@ -34,7 +34,7 @@ class EngineNode {
  private:
   Task<std::optional<Answer::Kind>> ask(ServeRequest request, Question question,
                                         std::optional<Duration> patience);
-  Task<Result<Rendered>> render(RenderContext context, std::string request_id);
+  Task<Result<Rendered>> render(RenderContext context, std::string request_id, bool rejecting);
   Task<void> nap(Millis longest);
   PagePolicy any_policy(int history);
   Question question_of(const ServeRequest& request) const;

@@ -164,7 +164,12 @@ Task<Result<Rendered>> Worker::render(RenderContext context) {
   if (luck < 12) co_return Error{ErrorCode::unavailable, "the origin is down"};
   if (luck < 15) throw std::runtime_error("the renderer broke");
   if (luck < 17) throw boost::system::system_error(boost::asio::error::operation_aborted);
-  co_return rendered(context.page);
+  Rendered page = rendered(context.page);
+  page.failed = luck < 19;
+  page.store = luck < 19 || luck >= 25;
+  if (page.failed) fleet_.checker.render_failed(context.lease.token);
+  if (!page.store) fleet_.checker.render_is_private(context.lease.token);
+  co_return page;
 }
 
 Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id, int variant,
@@ -176,6 +181,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
   options.even_if_fresh = certainly || me_.happens(25);
   if (!certainly && me_.happens(30)) options.wait = seconds_between(me_, 1, 6);
   if (certainly) options.publish.monotonic = false;
+  options.fail_in_backoff = !certainly && me_.happens(30);
   Operation operation{.intent = Intent::regenerate, .pk = target.page.pk, .history = target.history};
   if (id) {
     options.request_id = id;
@@ -202,7 +208,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
             [](const RequestMismatch&) { return Report{.kind = Kind::mismatch}; },
             [](const RequestFailed&) { return Report{.kind = Kind::refused}; },
             [](const RenderFailed&) { return Report{.kind = Kind::failed}; },
-            [](const NotStored&) { return Report{.kind = Kind::nothing}; },
+            [](const NotStored&) { return Report{.kind = Kind::not_stored}; },
             [](const LeaseLost&) { return Report{.kind = Kind::lost}; },
             [](const PublishRefused& refused) {
               return Report{.kind = Kind::refused, .detail = std::string(name(refused.reason))};

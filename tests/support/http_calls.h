@@ -80,7 +80,7 @@ inline void hang(Peer& peer) {
 
 template <typename T>
 Task<void> without_result(Task<T> task) {
-  co_await std::move(task);
+  (void)co_await std::move(task);
 }
 
 // A call that the test cancels, on the executor it runs on.
@@ -88,7 +88,8 @@ class Cancellable {
  public:
   template <typename T>
   explicit Cancellable(Task<T> call)
-      : result_(boost::asio::co_spawn(
+      : signal_(std::make_shared<boost::asio::cancellation_signal>()),
+        result_(boost::asio::co_spawn(
             executor(), without_result(std::move(call)),
             boost::asio::bind_cancellation_slot(signal_->slot(), boost::asio::use_future))) {}
 
@@ -105,8 +106,7 @@ class Cancellable {
   }
 
  private:
-  std::shared_ptr<boost::asio::cancellation_signal> signal_ =
-      std::make_shared<boost::asio::cancellation_signal>();
+  std::shared_ptr<boost::asio::cancellation_signal> signal_;
   std::future<void> result_;
 };
 
