@@ -115,18 +115,19 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
   if (error)
     return Error{ErrorCode::invalid,
                  "'" + address + "' is no address to listen on: give one like 127.0.0.1 or ::"};
-  {
-    // Alone first: sockets that share a port would share it with another program's, too.
+  if (port != 0) {
+    // Alone first: sockets that share a port would share it with another program's, too. A free one that the kernel
+    // chooses is nobody else's, and is kept: somebody could take it before it is opened again.
     tcp::acceptor alone(loops_.front()->executor);
     error = open_acceptor(alone, {parsed, port}, false);
     if (error) return cannot_listen(address, port, error);
-    port = alone.local_endpoint().port();
   }
   std::vector<tcp::acceptor> acceptors;
   for (const auto& loop : loops_) {
     acceptors.emplace_back(loop->executor);
     error = open_acceptor(acceptors.back(), {parsed, port}, loops_.size() > 1);
     if (error) return cannot_listen(address, port, error);
+    port = acceptors.back().local_endpoint().port();
   }
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     asio::post(loops_[i]->executor, [loop = loops_[i], self = shared_from_this(), first = !sweeping_,
