@@ -11,6 +11,7 @@ facetheory_check(format ${PROJECT_SOURCE_DIR}/tools/format --check)
 facetheory_check(docs ${PROJECT_SOURCE_DIR}/tools/check_docs)
 facetheory_check(coverage ${PROJECT_SOURCE_DIR}/tools/check_coverage)
 facetheory_check(coverage_self_test ${PROJECT_SOURCE_DIR}/tools/check_coverage --self-test)
+facetheory_check(run /usr/bin/python3 tests/examples/run_test.py)
 facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_DIR})
 facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})
 # Uses all cores by itself.

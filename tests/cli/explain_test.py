@@ -203,7 +203,7 @@ def what_is_refused_is_told_with_its_reason(cli):
     with site(cli, lines, top='trusted_peers = ["10.0.0.0/8"]\n') as (_, gateway, explain):
         explain("/../a").is_("refused")
         explain("/a").is_("refused", route="/{path*}")
-        same(gateway.get("/a")[0], 400)
+        same(gateway.get("/a")[0], 403)
         explain("/a", "--header", "X-Tenant-Id: acme").is_("refused")
         same(gateway.get("/a", X_Tenant_Id="acme")[0], 403)
     trusted = cli("explain", "http://example.com/a", "--header", "X-Tenant-Id: acme", "--peer", "10.1.2.3")

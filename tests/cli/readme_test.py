@@ -4,10 +4,12 @@
     readme_test.py --facetheory build/release/facetheory [DOCUMENT...]
 
 A session is a fenced block `console`: lines that begin with "$ " are commands, what follows is what they print, on either
-stream. All sessions of a document run one after the other in one shell, in an empty folder. Tokens, ids of versions, times and
+stream. All sessions of a document run one after the other in one shell, in an empty folder. Where they speak of
+http://127.0.0.1:8080 a gateway is running as ./run starts it, but on a free port, which both sides call 8080. Tokens, ids of versions, times and
 names of machines differ from run to run; "…" stands for anything on its line, and a line that is nothing but "…" for any lines.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -15,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import CLEAN, DEADLINE
+from harness import CLEAN, Cli, DEADLINE, Gateway
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SESSION = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,7 +27,12 @@ VOLATILE = [(re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uui
             (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|in \d+ s|\d+ s ago)\)"), "<moment>"),
             (re.compile(r"\b\d{10,13}\b"), "<time>"),
             (re.compile(r"\bfor \d+ s\b"), "for <seconds>"),
-            (re.compile(r"\bby [\w.-]+:\d+"), "by <owner>")]
+            (re.compile(r"\bby [\w.-]+:\d+"), "by <owner>"),
+            (re.compile(r"\bttl=(-1|0)\b"), "ttl=<over>"),
+            (re.compile(r"\bttl=(9|10)\b"), "ttl=<almost all>"),
+            (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT"), "<date>"),
+            (re.compile(r"\bCACHE#[0-9a-f]{64}\b"), "CACHE#<digest>")]
+DEMO = "http://127.0.0.1:8080"
 
 
 def commands_of(document):
@@ -46,15 +53,24 @@ def run(commands, program):
     """The lines that each command printed."""
     mark = "\x01next\x01"
     script = "".join(f"{command}\nprintf '{mark}'\n" for command, _ in commands)
-    with tempfile.TemporaryDirectory() as folder:
-        # The program under its name, first in the path.
-        (pathlib.Path(folder) / "bin").mkdir()
-        (pathlib.Path(folder) / "bin/facetheory").symlink_to(program)
-        (pathlib.Path(folder) / "work").mkdir()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        # The program under its name, first in the path; and where ./run has it, with what it was built from.
+        work = pathlib.Path(folder) / "work"
+        for link in (pathlib.Path(folder) / "bin/facetheory", work / "build/release/facetheory"):
+            link.parent.mkdir(parents=True)
+            link.symlink_to(program)
+        (work / "examples").symlink_to(ROOT / "examples")
+        if DEMO in script:
+            gateway = stack.enter_context(Gateway(Cli(program, work), "--demo", "--config", "examples/demo/facetheory.toml",
+                                                  "--data", "build/demo-8080"))
+            script = script.replace(DEMO, gateway.url)
         environment = CLEAN | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "TZ": "UTC"}
-        done = subprocess.run(["bash", "-c", script], cwd=f"{folder}/work", env=environment, stdin=subprocess.DEVNULL,
+        done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE, check=False)
-    return [part.splitlines() for part in done.stdout.decode(errors="replace").split(mark)[:-1]]
+        output = done.stdout.decode(errors="replace")
+        if DEMO in "".join(command for command, _ in commands):
+            output = output.replace(gateway.url, DEMO)
+    return [part.splitlines() for part in output.split(mark)[:-1]]
 
 
 def settled(line):
