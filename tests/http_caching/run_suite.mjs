@@ -1,0 +1,38 @@
+// Runs the public caching suite against a gateway and prints what became of each case, as one JSON object.
+//   node run_suite.mjs http://127.0.0.1:8080
+// Cases that only mean something in a browser are left out. `depends` is false where a case that this one builds on did
+// not pass, so that its own outcome says nothing. Beside ours stand the results that the suite has stored of other caches.
+import fs from 'fs'
+import fetch from '../servers/node_modules/node-fetch/lib/index.mjs'
+import suites from '../servers/node_modules/http-cache-tests/tests/index.mjs'
+import surrogate from '../servers/node_modules/http-cache-tests/tests/surrogate-control.mjs'
+import { getResults, runTests } from '../servers/node_modules/http-cache-tests/client/runner.mjs'
+
+const PEERS = ['apache', 'nginx', 'squid', 'trafficserver', 'varnish']
+const all = [...suites, surrogate]
+const cases = all.flatMap(suite => suite.tests.filter(test => !test.browser_only).map(test => ({ suite: suite.id, ...test })))
+const byId = Object.fromEntries(cases.map(test => [test.id, test]))
+
+function passes (id, results) {
+  return results[id] === true && (byId[id]?.depends_on ?? []).every(other => passes(other, results))
+}
+
+function outcomes (results) {
+  return cases.map(test => ({
+    id: test.id,
+    suite: test.suite,
+    kind: test.kind ?? 'required',
+    depends: (test.depends_on ?? []).every(id => passes(id, results)),
+    passed: results[test.id] === true,
+    why: Array.isArray(results[test.id]) ? results[test.id].join(': ') : String(results[test.id])
+  }))
+}
+
+await runTests(all, fetch, false, process.argv[2])
+const peers = {}
+for (const name of PEERS) {
+  const stored = new URL(`../servers/node_modules/http-cache-tests/results/${name}.json`, import.meta.url)
+  const found = outcomes(JSON.parse(fs.readFileSync(stored))).filter(one => one.kind === 'required')
+  peers[name] = found.filter(one => one.depends && one.passed).length
+}
+console.log(JSON.stringify({ cases: outcomes(getResults()), peers }))
