@@ -1,5 +1,6 @@
 // facetheory serve
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -129,10 +130,14 @@ class Serve final : public Command {
     complain("stopping; a second signal stops at once");
     // From now on the default holds: the next one ends the process.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    (*service)->stop();
+    const bool ended = (*service)->stop();
     Answer answer = done("stopped");
     answer.text = "";
-    return answer;
+    if (ended) return answer;
+    complain("given up: what was still being rendered after limits.drain_timeout");
+    // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
+    // lease expires, as after a crash.
+    std::_Exit(say(answer, global.json, epoch_seconds(system_clock().now())));
   }
 
   GatewayOptions gateway_;

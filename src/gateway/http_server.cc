@@ -115,9 +115,10 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
   if (error)
     return Error{ErrorCode::invalid,
                  "'" + address + "' is no address to listen on: give one like 127.0.0.1 or ::"};
-  if (port != 0) {
-    // Alone first: sockets that share a port would share it with another program's, too. A free one that the kernel
-    // chooses is nobody else's, and is kept: somebody could take it before it is opened again.
+  const bool shared = loops_.size() > 1;
+  if (shared && port != 0) {
+    // Alone first: sockets that share a port would share it with another program's, too. Where any port will do, the
+    // system takes one that nobody has, and the first socket keeps it for the others.
     tcp::acceptor alone(loops_.front()->executor);
     error = open_acceptor(alone, {parsed, port}, false);
     if (error) return cannot_listen(address, port, error);
@@ -125,7 +126,7 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
   std::vector<tcp::acceptor> acceptors;
   for (const auto& loop : loops_) {
     acceptors.emplace_back(loop->executor);
-    error = open_acceptor(acceptors.back(), {parsed, port}, loops_.size() > 1);
+    error = open_acceptor(acceptors.back(), {parsed, port}, shared);
     if (error) return cannot_listen(address, port, error);
     port = acceptors.back().local_endpoint().port();
   }

@@ -184,6 +184,19 @@ TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesIdleConnections) {
   EXPECT_THAT(answer, HasSubstr("Connection: close"));
 }
 
+TEST_F(HttpServerTest, LoopsShareAPortThatNobodyElseCanTake) {
+  serve({}, 4);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_THAT(ask("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"), HasSubstr("GET /page"));
+  const std::vector<EventLoop> loops(
+      2, {test::executor(), whole_requests([this](ServerRequest request) { return answer(request); })});
+  HttpServer second(loops);
+  EXPECT_FALSE(second.listen("127.0.0.1", port_));
+  const auto other = second.listen("127.0.0.1", 0);
+  ASSERT_TRUE(other);
+  EXPECT_NE(*other, port_);
+}
+
 TEST_F(HttpServerTest, NamesAPortThatIsTaken) {
   serve();
   HttpServer second(

@@ -87,6 +87,7 @@ void ServerConnection::start() {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.set_option(tcp::socket::keep_alive(true), ignored);
   wait_for_request();
 }
 
@@ -96,8 +97,10 @@ void ServerConnection::wait_for_request() {
   if (!input_.empty() && look_at(input_)) return;
   if (input_.empty()) {
     if (loop_->draining) return close();
+    // What waits owns as little as can be.
     input_.shrink_to_fit();
     piece_ = {};
+    request_ = {};
     read_deadline_ = steady_clock::now() + limits_->idle_timeout;
   } else if (!waits_for_head_) {
     waits_for_head_ = true;

@@ -26,6 +26,7 @@
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/page_answer.h"
+#include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
@@ -34,6 +35,11 @@ namespace facetheory {
 namespace {
 
 namespace asio = boost::asio;
+
+// What stores on other machines are given for an answer, before a request is answered without them. A body is up to
+// limits.page_bytes long.
+constexpr std::chrono::seconds kTableReadLimit{2};
+constexpr std::chrono::seconds kBodyReadLimit{3};
 
 // An event loop on a thread of its own.
 class LoopThread {
@@ -102,11 +108,11 @@ class Service::State {
  public:
   State(Config config, ServiceOptions options)
       : config_(std::move(config)), options_(std::move(options)), metrics_(sources()) {}
-  ~State() { stop(); }
+  ~State();
 
   Result<void> start();
   std::vector<std::string> reload(Config config);
-  void stop();
+  bool stop();
 
   std::vector<ListenAddress> listening_;
   std::optional<ListenAddress> admin_;
@@ -133,6 +139,7 @@ class Service::State {
   Config config_;
   const ServiceOptions options_;
   bool stopped_ = false;
+  bool ended_ = true;  // When it stopped: nothing was being rendered any more.
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
 
@@ -216,6 +223,10 @@ Result<void> Service::State::open_stores() {
       *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
   if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
   if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
+  if (config_.table.starts_with("dynamodb:"))
+    table_ = with_read_limit(std::move(table_), {kTableReadLimit, background_.executor(), options_.clock});
+  if (config_.bodies.starts_with("s3:"))
+    bodies_ = with_read_limit(std::move(bodies_), {kBodyReadLimit, background_.executor(), options_.clock});
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
   table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
@@ -302,17 +313,30 @@ std::vector<std::string> Service::State::reload(Config config) {
   for (const auto& front : fronts_)
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
   server_->set_limits(server_limits(config.limits));
+  config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;
 }
 
-void Service::State::stop() {
-  if (std::exchange(stopped_, true)) return;
+Service::State::~State() {
+  stop();
+  if (!ended_) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+}
+
+bool Service::State::stop() {
+  if (std::exchange(stopped_, true)) return ended_;
   const auto wait = [this](Task<void> task) {
     asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
   };
+  constexpr std::chrono::milliseconds kAtLeast{
+      100};  // For looking whether anything is being rendered at all.
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) wait(server_->drain(config_.limits.drain_timeout));
-  if (engine_) wait(engine_->drain());
+  if (engine_) {
+    auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
+    ended_ = drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
+  }
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;
     std::promise<void> flushed;
@@ -324,6 +348,7 @@ void Service::State::stop() {
     flushed.get_future().get();
   }
   if (admin_server_) wait(admin_server_->drain(std::chrono::milliseconds(100)));
+  return ended_;
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -345,8 +370,8 @@ const std::optional<ListenAddress>& Service::admin() const {
 std::vector<std::string> Service::reload(Config config) {
   return state_->reload(std::move(config));
 }
-void Service::stop() {
-  state_->stop();
+bool Service::stop() {
+  return state_->stop();
 }
 EngineCounters Service::counters() const {
   return state_->counters();

@@ -45,8 +45,9 @@ class Service {
   // as it was: listen, admin, threads, table, bodies, memory, pointer_ttl, access_log, limits.renders.
   std::vector<std::string> reload(Config config);
 
-  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.
-  void stop();
+  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks. False: pages are still being
+  // rendered, for which the destructor waits.
+  bool stop();
 
   EngineCounters counters() const;
   EngineGauges gauges() const;

@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+"""What clients get while the origin, the table, the bodies or the disk fail: every row of docs/outages.md.
+
+    outages_test.py --facetheory build/release/facetheory [WORD...]
+
+A row is prepared (the page's state), its failure begins, the page is asked for several times: status and x-facetheory-isr must be those of
+the row, each time, within LIMIT. Then the failure ends, and the page must become a hit without a restart, never a 5xx on the way if it was known.
+
+The disk is full by RLIMIT_FSIZE, set and lifted while the gateway runs: its writes fail with EFBIG where a full disk says ENOSPC. A small file system
+would need the right to mount one.
+"""
+import pathlib
+import re
+import resource
+import shutil
+import time
+
+import harness
+from harness import below, check, same, until
+
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "outages.md"
+LIMIT = 5.0  # seconds that an answer may take in the worst of rows; without limits of ours it would be minutes
+RECOVERY = 20  # seconds: the longest of the first pauses, and time to breathe
+ASKED = 3  # times
+ORIGIN = 'connect_timeout = "1s"\nread_timeout = "1500ms"\nrender_timeout = "1500ms"\n'
+DEFAULTS = 'wait_limit = "1s"\n'
+PATH = "/page"
+
+
+class Row:
+    """A cell may say two things: "failed, then pass" of the first request and of later ones, "503 or 502" of each."""
+
+    def __init__(self, failure, page, status, isr):
+        self.failure, self.page = failure, page
+        self.statuses, self.states = ([one.split(" or ") for one in cell.split(", then ")] for cell in (status, isr))
+        self.name = f"{failure}: {page} page gets {status} {isr}"
+
+    def __call__(self, s):
+        failure = FAILURES[self.failure](s)
+        gateway = prepare(s, self.page)
+        renders = s.origin.count(PATH)
+        failure.begin(gateway)
+        try:
+            for i in range(ASKED):
+                answer, which = gateway.get(PATH), 0 if i == 0 else -1
+                check(str(answer.status) in self.statuses[which] and answer.isr in self.states[which], f"expected {self.name}, found {answer}")
+                below(answer.seconds, LIMIT, f"seconds for {answer}")
+                if answer.isr == "failed" and self.failure == "origin fails":
+                    check("retry-after" in answer.fields, f"no Retry-After: {answer}")
+                if answer.isr in ("hit", "stale", "stale-metadata-error") and self.failure != "folder moved away":
+                    same(answer.render, renders, f"the page: {answer}")
+                time.sleep(0.1)
+        finally:
+            failure.end(gateway)
+        known = self.statuses == [["200"]]
+
+        def healthy():
+            after = gateway.get(PATH)
+            check(not known or after.status == 200, f"while it recovers: {after}")
+            below(after.seconds, LIMIT, f"seconds for {after}")
+            return after.status == 200 and after.isr == "hit"
+        until(healthy, "the page is a hit again", limit=RECOVERY)
+        if "stale" in self.page or self.page == "missing":
+            check(s.origin.count(PATH) > renders, "it was rendered after the failure")
+        until(gateway.ready, "/readyz says that all is well", limit=RECOVERY)
+
+
+def rows():
+    found = []
+    for line in DOCUMENT.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and re.match(r"\d{3}", cells[2]):
+            found.append(Row(*cells[:4]))
+    return found
+
+
+# --- States of a page ---
+
+def prepare(s, page):
+    words = [word.strip() for word in page.split(",")]
+    s.origin.windows[PATH] = [1, 3600] if "stale" in words else [3600]
+    defaults = DEFAULTS + ('mode = "blocking"\n' if "blocking" in words else "")
+    # Started before anything fails; SIGXFSZ would end it where the disk only is full.
+    gateway = s.gateway(defaults=defaults, origin=ORIGIN, prefix=["env", "--ignore-signal=XFSZ"])
+    if words[0] == "missing":
+        return gateway
+    elsewhere = "not in memory" in words or "not known here" in words
+    first = s.gateway("another", defaults=defaults, origin=ORIGIN) if elsewhere else gateway
+    first.get(PATH).is_(200, "miss", 1)
+    # Until its window has ended, in whole seconds; and pointers of DynamoDB are believed for one.
+    if "stale" in words or s.table.startswith("dynamodb:"):
+        time.sleep(2.1)
+    return gateway
+
+
+# --- Failures ---
+
+class OriginRefuses:
+    def __init__(self, s):
+        self.s = s
+
+    def begin(self, _):
+        self.s.origin.vanish()
+
+    def end(self, _):
+        self.s.origin.appear()
+
+
+class OriginHangs(OriginRefuses):
+    def begin(self, _):
+        self.s.origin.hold()
+
+    def end(self, _):
+        self.s.origin.release()
+
+
+class OriginFails(OriginRefuses):
+    def begin(self, _):
+        self.s.origin.fail()
+
+    def end(self, _):
+        self.s.origin.heal()
+
+
+class TableRefuses:
+    def __init__(self, s):
+        self.s = s.on("aws", relayed=True)
+        self.relay = self.s.table_relay
+
+    def begin(self, _):
+        self.relay.vanish()
+
+    def end(self, _):
+        self.relay.appear()
+
+
+class TableHangs(TableRefuses):
+    def begin(self, _):
+        self.relay.hang()
+
+    def end(self, _):
+        self.relay.go_on()
+
+
+class TableAndOriginRefuse(TableRefuses):
+    def begin(self, _):
+        self.relay.vanish()
+        self.s.origin.vanish()
+
+    def end(self, _):
+        self.relay.appear()
+        self.s.origin.appear()
+
+
+class BodiesRefuse(TableRefuses):
+    def __init__(self, s):
+        super().__init__(s)
+        self.relay = self.s.bodies_relay
+
+
+class BodiesHang(TableHangs):
+    def __init__(self, s):
+        super().__init__(s)
+        self.relay = self.s.bodies_relay
+
+
+class FolderMovedAway:
+    def __init__(self, s):
+        self.s, self.bodies, self.away = s, s.folder / "data/bodies", s.folder / "away"
+
+    def begin(self, _):
+        shutil.move(self.bodies, self.away)
+
+    def end(self, _):
+        shutil.copytree(self.away, self.bodies, dirs_exist_ok=True)
+
+
+class FolderBlocked(FolderMovedAway):
+    def begin(self, gateway):
+        super().begin(gateway)
+        self.bodies.write_text("not a folder")
+
+    def end(self, _):
+        self.bodies.unlink()
+        shutil.move(self.away, self.bodies)
+
+
+class DiskFull:
+    def __init__(self, s):
+        self.s = s
+
+    def begin(self, gateway):
+        self._limit(gateway, 0)
+
+    def end(self, gateway):
+        self._limit(gateway, resource.RLIM_INFINITY)
+
+    @staticmethod
+    def _limit(gateway, soft):
+        _, hard = resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (hard if soft == resource.RLIM_INFINITY else soft, hard))
+
+
+FAILURES = {"origin refuses": OriginRefuses, "origin hangs": OriginHangs, "origin fails": OriginFails, "table refuses": TableRefuses,
+            "table hangs": TableHangs, "table and origin refuse": TableAndOriginRefuse, "bodies refuse": BodiesRefuse, "bodies hang": BodiesHang,
+            "folder blocked": FolderBlocked, "folder moved away": FolderMovedAway, "disk full": DiskFull}
+
+
+def the_document_has_a_row_for_every_failure(s):
+    del s
+    same({row.failure for row in rows()}, set(FAILURES), "failures of docs/outages.md")
+    check(len(rows()) >= 30, f"{len(rows())} rows")
+
+
+if __name__ == "__main__":
+    harness.main(__name__, side_by_side=6, more=[(row.name, row) for row in rows()])
