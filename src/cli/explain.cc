@@ -108,7 +108,7 @@ class Explain final : public Command {
         .about =
             "Finds the route and the page of a request as `serve` with the same options does, reads its "
             "rows, and says what the next request would get. It renders nothing, asks no origin and "
-            "changes nothing. Where the page that was found is another variant than the request asks for "
+            "changes no page. Where the page that was found is another variant than the request asks for "
             "(Vary), it goes on to that one, as the gateway does. What a running gateway alone knows, such "
             "as an answer that it found not to be storable a moment ago, is not seen.",
         .examples = {"facetheory explain http://127.0.0.1:8080/news/42",
@@ -127,7 +127,8 @@ class Explain final : public Command {
   void declare(Arguments& arguments) override {
     arguments.positional("URL", url_,
                          "What is asked for. Of a path alone the host is that of --header 'Host: ...', or "
-                         "where the gateway listens.",
+                         "where the gateway listens. https counts where --peer is trusted and --header "
+                         "'X-Forwarded-Proto: https' says it, as it does for the gateway.",
                          Arguments::Times::exactly_once);
     const auto take_header = [this](const std::string& value) -> Result<void> {
       const std::size_t colon = value.find(':');

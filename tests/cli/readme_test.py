@@ -29,7 +29,7 @@ VOLATILE = [(re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uui
             (re.compile(r"\bfor \d+ s\b"), "for <seconds>"),
             (re.compile(r"\bby [\w.-]+:\d+"), "by <owner>"),
             (re.compile(r"\bttl=(-1|0)\b"), "ttl=<over>"),
-            (re.compile(r"\bttl=(9|10)\b"), "ttl=<almost all>"),
+            (re.compile(r"\bttl=(8|9|10)\b"), "ttl=<almost all>"),
             (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT"), "<date>"),
             (re.compile(r"\bCACHE#[0-9a-f]{64}\b"), "CACHE#<digest>")]
 DEMO = "http://127.0.0.1:8080"

@@ -80,8 +80,8 @@ def main():
             assert invalidate.startswith("invalidated\n") and states(invalidate) == ["stale"], invalidate
             assert re.findall(r"^  version +(\d+)$", versions, re.MULTILINE)[-1] == "1", versions
             assert versions.count("VER#") >= 2, versions
-            explain = re.search(r"`facetheory (explain .*?)`", run.text).group(1)
-            assert shell(f"build/release/facetheory {explain}").split("\n")[0] in ("hit", "stale")
+            explain = re.search(r"`(build/release/facetheory explain .*?)`", run.text).group(1)
+            assert shell(explain).split("\n")[0] in ("hit", "stale")
 
         def taken_port_is_named():
             for command in (f"./run --port {port}", f"PORT={port} ./run"):
