@@ -13,6 +13,12 @@
 namespace facetheory {
 namespace {
 
+struct ReadLimit {
+  Duration length{0};
+  boost::asio::any_io_executor executor;
+  Clock& clock;
+};
+
 // Written by the coroutine that reads before `ended` is set, read by the one that waits afterwards.
 template <typename T>
 struct LimitedRead {
@@ -102,12 +108,14 @@ class LimitedBodies final : public BodyStore {
 
 }  // namespace
 
-std::unique_ptr<Table> with_read_limit(std::unique_ptr<Table> table, ReadLimit limit) {
-  return std::make_unique<LimitedTable>(std::move(table), std::move(limit));
+std::unique_ptr<Table> with_read_limit(std::unique_ptr<Table> table, Duration limit,
+                                       const boost::asio::any_io_executor& executor, Clock& clock) {
+  return std::make_unique<LimitedTable>(std::move(table), ReadLimit{limit, executor, clock});
 }
 
-std::unique_ptr<BodyStore> with_read_limit(std::unique_ptr<BodyStore> bodies, ReadLimit limit) {
-  return std::make_unique<LimitedBodies>(std::move(bodies), std::move(limit));
+std::unique_ptr<BodyStore> with_read_limit(std::unique_ptr<BodyStore> bodies, Duration limit,
+                                           const boost::asio::any_io_executor& executor, Clock& clock) {
+  return std::make_unique<LimitedBodies>(std::move(bodies), ReadLimit{limit, executor, clock});
 }
 
 }  // namespace facetheory

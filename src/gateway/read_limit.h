@@ -8,21 +8,18 @@
 
 #include <memory>
 
-#include <boost/asio/any_io_executor.hpp>
-
 #include "facetheory/base/clock.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/table/table.h"
 
 namespace facetheory {
 
-struct ReadLimit {
-  Duration length{0};
-  boost::asio::any_io_executor executor;  // Where the reads run.
-  Clock& clock = system_clock();          // Outlives the store.
-};
-
-std::unique_ptr<Table> with_read_limit(std::unique_ptr<Table> table, ReadLimit limit);
-std::unique_ptr<BodyStore> with_read_limit(std::unique_ptr<BodyStore> bodies, ReadLimit limit);
+// The reads run on that executor. The clock outlives the store.
+std::unique_ptr<Table> with_read_limit(std::unique_ptr<Table> table, Duration limit,
+                                       const boost::asio::any_io_executor& executor,
+                                       Clock& clock = system_clock());
+std::unique_ptr<BodyStore> with_read_limit(std::unique_ptr<BodyStore> bodies, Duration limit,
+                                           const boost::asio::any_io_executor& executor,
+                                           Clock& clock = system_clock());
 
 }  // namespace facetheory

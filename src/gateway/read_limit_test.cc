@@ -43,7 +43,7 @@ class SlowBodies final : public BodyStore {
 TEST(ReadLimit, PassesOnWhatComesInTime) {
   test::ManualClock clock;
   auto inner = std::make_unique<MemoryTable>();
-  auto table = with_read_limit(std::move(inner), {2s, test::executor(), clock});
+  auto table = with_read_limit(std::move(inner), 2s, test::executor(), clock);
   Write write{Put{row()}};
   ASSERT_TRUE(test::run(table->write(std::move(write), Durability::machine)));
   const auto found = test::run(table->get({"page", "META"}, Consistency::strong));
@@ -56,7 +56,7 @@ TEST(ReadLimit, PassesOnWhatComesInTime) {
 
 TEST(ReadLimit, ReadThatTakesLongerIsUnavailable) {
   test::ManualClock clock;
-  auto bodies = with_read_limit(std::make_unique<SlowBodies>(clock), {2s, test::executor(), clock});
+  auto bodies = with_read_limit(std::make_unique<SlowBodies>(clock), 2s, test::executor(), clock);
   auto read = std::async(std::launch::async, [&] { return test::run(bodies->read("key")); });
   ASSERT_TRUE(clock.wait_for_sleepers(2));  // The read, and the limit.
   clock.advance(1999ms);
@@ -73,7 +73,7 @@ TEST(ReadLimit, StoreLivesUntilAReadThatNobodyWaitsForAnyMoreHasEnded) {
   auto life = std::make_shared<int>();
   const std::weak_ptr<int> lives = life;
   auto slow = std::make_unique<SlowBodies>(clock, std::move(life));
-  auto bodies = with_read_limit(std::move(slow), {2s, test::executor(), clock});
+  auto bodies = with_read_limit(std::move(slow), 2s, test::executor(), clock);
   auto read = std::async(std::launch::async, [&] { return test::run(bodies->read("key")); });
   ASSERT_TRUE(clock.wait_for_sleepers(2));
   clock.advance(2s);

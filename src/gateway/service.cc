@@ -224,9 +224,9 @@ Result<void> Service::State::open_stores() {
   if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
   if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
   if (config_.table.starts_with("dynamodb:"))
-    table_ = with_read_limit(std::move(table_), {kTableReadLimit, background_.executor(), options_.clock});
+    table_ = with_read_limit(std::move(table_), kTableReadLimit, background_.executor(), options_.clock);
   if (config_.bodies.starts_with("s3:"))
-    bodies_ = with_read_limit(std::move(bodies_), {kBodyReadLimit, background_.executor(), options_.clock});
+    bodies_ = with_read_limit(std::move(bodies_), kBodyReadLimit, background_.executor(), options_.clock);
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
   table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
