@@ -96,7 +96,7 @@ class Gateway::Request {
   Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
   Task<void> invalidate_after(int status, const Headers& headers);
-  Task<void> invalidate_url(PageKey key, bool tagged);
+  Task<void> purge_url(PageKey key, bool tagged);
   Headers naming_tenants() const;
 
   PageRequest page_request(std::string_view method) const {
@@ -374,19 +374,23 @@ Headers Gateway::Request::naming_tenants() const {
   return kept;
 }
 
-// All pages of an URL: the one under its plain key, and those that share a tag with it.
-Task<void> Gateway::Request::invalidate_url(PageKey key, bool tagged) {
+// All pages of an URL: the one under its plain key, and those that share a tag with it. They are purged, since RFC 9111
+// (4.4) lets none of them be sent again without the origin's word; but what an operator has pinned, no visitor unpins.
+Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
   const auto complain = [&](const Error& error) {
     log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(error));
   };
   std::string tag = url_tag(target_, key.target);
   auto meta = co_await get_meta(parts_.isr, key.page, Consistency::strong);
-  if (meta && *meta) tagged = tagged || is_among((*meta)->tags, tag);
-  auto done = co_await invalidate(parts_.isr, key.page);
-  if (!done) complain(done.error());
-  parts_.engine.forget(key.page);
+  const bool known = meta && *meta;
+  if (known) tagged = tagged || is_among((*meta)->tags, tag);
+  if (!known || !(*meta)->pinned) {
+    auto purged = co_await purge(parts_.isr, key.page);
+    if (!purged) complain(purged.error());
+    parts_.engine.forget(key.page);
+  }
   if (!tagged) co_return;
-  auto marked = co_await mark_tag(parts_.isr, key.page.tenant, std::move(tag), MarkKind::invalidate);
+  auto marked = co_await mark_tag(parts_.isr, key.page.tenant, std::move(tag), MarkKind::purge);
   if (!marked) complain(marked.error());
 }
 
@@ -410,13 +414,13 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
                            plain.trusted};
     auto key = page_key(site_->config, route, match->variables, bare);
     if (key && std::holds_alternative<PageKey>(*key))
-      co_await invalidate_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
+      co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
   }
   for (const std::string& group : found.groups) {
     auto tenant = tenant_of(site_->config, *route_, page_request(request_.method));
     if (!tenant) continue;
     std::string tag = group_tag(target_.origin(), group);
-    auto marked = co_await mark_tag(parts_.isr, *tenant, std::move(tag), MarkKind::invalidate);
+    auto marked = co_await mark_tag(parts_.isr, *tenant, std::move(tag), MarkKind::purge);
     if (!marked)
       log(LogLevel::warning, "the cache group could not be invalidated: " + to_string(marked.error()));
   }

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "facetheory/gateway/testbed.h"
 
 #include "tests/support/run.h"
 

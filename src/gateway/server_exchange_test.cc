@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/gateway/http_server.h"
-#include "facetheory/gateway/testbed.h"
 
 #include "tests/support/run.h"
 

@@ -1,4 +1,4 @@
-#include "facetheory/gateway/testbed.h"
+#include "tests/support/gateway_bed.h"
 
 #include <charconv>
 #include <chrono>
