@@ -291,6 +291,7 @@ TEST_F(WithdrawTest, StaysIfAWriterThatIgnoresLeasesPublishedANewerOne) {
   });
   ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
   EXPECT_FALSE(std::get<NotStored>(*outcome).withdrawn);
+  ASSERT_NE(row("META"), std::nullopt);
   EXPECT_EQ(read_meta(*row("META"))->s3_key, "theirs");
   EXPECT_EQ(row("LOCK"), std::nullopt);
 }
