@@ -13,6 +13,7 @@
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
 #include "facetheory/gateway/demo_origin.h"
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/service.h"
 

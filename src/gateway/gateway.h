@@ -2,7 +2,8 @@
 //
 // A request is read for what it names (request_target.h), finds its route and its page's key (page_key.h) and is then
 // answered from a page (page_answer.h), which the engine has rendered by the origin where it must (origin_render.h), or
-// passed to the origin and back (pass_through.h). docs/life_of_a_request.md follows one of each kind.
+// passed to the origin and back (pass_through.h). docs/life_of_a_request.md follows one of each kind. For .cc files
+// only, since it needs Asio.
 #pragma once
 
 #include <functional>

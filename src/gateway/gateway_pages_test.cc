@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/gateway_bed.h"
 
 namespace facetheory {
 namespace {

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/gateway/event_loop.h"
 
+#include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"
 
 namespace facetheory {

@@ -12,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/server_connection.h"
 
 namespace facetheory {

@@ -15,8 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
-
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/http/message.h"
@@ -109,11 +107,7 @@ struct ServerLimits {
   std::chrono::milliseconds write_timeout{60'000};
 };
 
-// An executor that runs on one thread, until drain() is done, and who answers there.
-struct EventLoop {
-  boost::asio::any_io_executor executor;
-  ExchangeHandler handler;
-};
+struct EventLoop;  // event_loop.h
 
 // Connections.
 struct ServerCounters {

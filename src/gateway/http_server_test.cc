@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/gateway/event_loop.h"
 
 #include "tests/support/raw_client.h"
 #include "tests/support/run.h"

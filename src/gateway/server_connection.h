@@ -2,7 +2,7 @@
 //
 // Lives on its event loop and is touched by that thread only. While it waits for a request it owns no buffer: what comes
 // is read into one of the loop's, and kept only if a request is not complete. Deadlines are numbers, which the loop looks
-// at several times a second, so that a request sets no timer.
+// at several times a second, so that a request sets no timer. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/http/body_framing.h"
 #include "facetheory/http/chunked.h"

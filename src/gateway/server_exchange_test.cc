@@ -10,8 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 
+#include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"
 
 namespace facetheory {

@@ -22,6 +22,7 @@
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/access_log.h"
 #include "facetheory/gateway/admin.h"
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"

@@ -7,8 +7,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/any_io_executor.hpp>
-
+#include "facetheory/base/task.h"
 #include "facetheory/gateway/config.h"
 #include "facetheory/gateway/route.h"
 #include "facetheory/http/client.h"

@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/http/chunked.h"
 
 #include "tests/support/run.h"
