@@ -179,7 +179,7 @@ Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const 
     co_return verdict;
   }
   if (fresh && (review.fresh || pointer.meta->pinned)) {
-    verdict.served = Served{ServedAs::hit, body, *pointer.meta, freshness.reason};
+    verdict.served = Served{ServedAs::hit, body, *pointer.meta, freshness.reason, 0, pointer.read_at};
     co_return verdict;
   }
   verdict.rejected = fresh;
@@ -440,6 +440,12 @@ Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
 }
 Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
   return state_->memory().body(std::move(s3_key));
+}
+std::uint64_t Engine::forgets() const {
+  return state_->memory().forgets();
+}
+void Engine::used(const std::string& s3_key) {
+  state_->memory().used(s3_key);
 }
 void Engine::forget(const Page& page) {
   state_->memory().forget(page.pk);

@@ -91,6 +91,7 @@ struct Served {
   MetaRow meta;                      // Without a page in the table: what it would have been.
   std::string reason;                // For people and logs.
   std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
+  Duration known_at{0};       // Of `hit`: when its pointer was read; monotonic.
 };
 
 // A body as it is kept in memory: a Body, or what the engine's user derived from it.
@@ -154,6 +155,11 @@ class Engine {
 
   // The next request reads the page's pointer anew. It is still the last one known.
   void forget(const Page& page);
+  // How often that was said, so that whoever remembers answers knows when to ask again.
+  std::uint64_t forgets() const;
+
+  // The body under that key was served without the engine being asked; it is still in use.
+  void used(const std::string& s3_key);
 
   // Lets no new regeneration begin and waits for those under way.
   Task<void> drain();

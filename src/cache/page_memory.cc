@@ -114,6 +114,7 @@ void PageMemory::distrust(const std::string& pk) {
 
 void PageMemory::forget(const std::string& pk) {
   distrust(pk);
+  ++forgets_;
   const std::lock_guard lock(mutex_);
   passes_.erase(pk);
   rests_.erase(pk);
@@ -125,6 +126,11 @@ PreparedBody PageMemory::prepared(Body body) const {
   if (options_->prepare) return options_->prepare(std::move(body));
   const std::size_t cost = memory_of(body);
   return {std::make_shared<const Body>(std::move(body)), cost};
+}
+
+void PageMemory::used(const std::string& s3_key) {
+  const std::lock_guard lock(mutex_);
+  bodies_.find(s3_key);
 }
 
 Task<Result<BodyPointer>> PageMemory::body(std::string s3_key) {

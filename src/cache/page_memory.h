@@ -2,6 +2,7 @@
 // it. For .cc files only, since it needs Asio. May be used from any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,12 +43,14 @@ class PageMemory {
   void distrust(const std::string& pk);
   // The same, and whatever else would keep the page from being rendered.
   void forget(const std::string& pk);
+  std::uint64_t forgets() const { return forgets_; }  // How often.
 
   // Prepared. `corrupt`: it is gone or damaged.
   Task<Result<BodyPointer>> body(std::string s3_key);
   // Of what was rendered here: kept under its key and prepared, unless it is there already.
   BodyPointer keep(std::string s3_key, Body body);
   PreparedBody prepared(Body body) const;
+  void used(const std::string& s3_key);
 
   // Pages that are not stored, for a while.
   void passes_for_now(const std::string& pk);
@@ -70,6 +73,8 @@ class PageMemory {
 
   SharedReads<Pointer> pointer_reads_;
   SharedReads<BodyPointer> body_reads_;
+
+  std::atomic<std::uint64_t> forgets_ = 0;
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   RecentPages<Pointer> pointers_;

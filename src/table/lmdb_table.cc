@@ -54,6 +54,7 @@ class LmdbTable final : public Table {
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
+  std::optional<std::uint64_t> version() const override;
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
@@ -67,6 +68,13 @@ class LmdbTable final : public Table {
 
   std::shared_ptr<LmdbEnvironment> environment_;
 };
+
+// Of a new snapshot: mdb_env_info's number runs ahead of what readers see.
+std::optional<std::uint64_t> LmdbTable::version() const {
+  const LmdbEnvironment::Reader reader(*environment_);
+  if (reader.error() != 0) return std::nullopt;
+  return mdb_txn_id(reader.txn());
+}
 
 Task<Result<void>> LmdbTable::create() {
   co_return Result<void>();

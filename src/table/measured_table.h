@@ -21,6 +21,7 @@ class MeasuredTable final : public Table {
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
+  std::optional<std::uint64_t> version() const override { return inner_->version(); }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;

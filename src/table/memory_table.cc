@@ -54,6 +54,7 @@ Result<TransactOutcome> MemoryTable::commit(const std::vector<TransactItem>& ite
       rows_.erase(key_of(items[i]));
     }
   }
+  ++version_;
   return TransactOutcome(Committed{});
 }
 

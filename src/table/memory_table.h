@@ -1,6 +1,7 @@
 // The table in memory: the executable specification of the contract. Every operation completes at once.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -12,6 +13,7 @@ class MemoryTable final : public Table {
  public:
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
+  std::optional<std::uint64_t> version() const override { return version_; }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
@@ -24,6 +26,7 @@ class MemoryTable final : public Table {
   // All or nothing.
   Result<TransactOutcome> commit(const std::vector<TransactItem>& items);
 
+  std::atomic<std::uint64_t> version_ = 0;
   std::mutex mutex_;
   std::map<Key, Attributes> rows_;  // guarded by mutex_
 };

@@ -124,6 +124,10 @@ class Table {
   Task<Result<QueryPage>> query(Query query);
   Task<Result<ScanPage>> scan(Scan scan);
 
+  // A number that another one takes the place of with every write that reads can see, whoever made it: while it is the
+  // same, so is all that was read since it was taken. Empty: this table cannot tell. Quick, and never waits.
+  virtual std::optional<std::uint64_t> version() const { return std::nullopt; }
+
   // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.
   virtual Task<Result<void>> create() = 0;
   virtual Task<Result<TableDescription>> describe() = 0;
