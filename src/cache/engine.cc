@@ -79,7 +79,8 @@ class Engine::State {
         memory_(std::make_shared<PageMemory>(isr, options_)),
         flights_(std::make_shared<Flights>(executor, isr, options_, memory_)) {}
 
-  Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
+  // A request that is abandoned may outlive the engine; what it counted in must not be gone.
+  static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
   PageMemory& memory() { return *memory_; }
   Flights& flights() { return *flights_; }
   EngineCounters counters() const;
@@ -119,9 +120,10 @@ class Engine::State {
 
 // --- the four states --------------------------------------------------------------------------------------------
 
-Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer renderer) {
-  auto served = co_await answer(std::move(request), std::move(renderer));
-  count(served);
+Task<Result<Served>> Engine::State::serve(std::shared_ptr<State> self, ServeRequest request,
+                                          Renderer renderer) {
+  auto served = co_await self->answer(std::move(request), std::move(renderer));
+  self->count(served);
   co_return served;
 }
 
@@ -454,7 +456,7 @@ Engine::Engine(const boost::asio::any_io_executor& executor, const Isr& isr, Eng
 Engine::~Engine() = default;
 
 Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
-  return state_->serve(std::move(request), std::move(renderer));
+  return State::serve(state_, std::move(request), std::move(renderer));
 }
 Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
   return state_->memory().body(std::move(s3_key));
