@@ -79,7 +79,8 @@ class Engine::State {
         memory_(std::make_shared<PageMemory>(isr, options_)),
         flights_(std::make_shared<Flights>(executor, isr, options_, memory_)) {}
 
-  Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
+  // A request that is abandoned may outlive the engine; what it counted in must not be gone.
+  static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
   PageMemory& memory() { return *memory_; }
   Flights& flights() { return *flights_; }
   EngineCounters counters() const;
@@ -93,12 +94,13 @@ class Engine::State {
   Task<Result<Verdict>> look_at(const ServeRequest& request, const Pointer& pointer);
   Task<Landed> wait(ServeRequest& request, const Renderer& renderer, const Pointer& pointer,
                     const Verdict& verdict, Duration came, Duration deadline);
-  Task<Landed> land(ServeRequest& request, const Boarding& boarding, const Pointer& pointer,
-                    const Verdict& verdict);
+  Task<Landed> land(ServeRequest& request, const Renderer& renderer, const Boarding& boarding,
+                    const Pointer& pointer, const Verdict& verdict);
   Task<Landed> replay(ServeRequest& request, std::string s3_key);
   Task<Result<Served>> fall_back(const ServeRequest& request, const Pointer& pointer, const Verdict& verdict,
                                  Error failure, std::shared_ptr<Flight> failed);
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
+  Task<Result<Served>> serve_without_stores(ServeRequest request, Renderer renderer, Error why);
   Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
   Task<Result<Served>> serve_page(MetaRow meta, ServedAs as, std::string reason);
   Task<Result<Served>> serve_if_it_suits(const ServeRequest& request, MetaRow meta, std::string reason);
@@ -118,9 +120,10 @@ class Engine::State {
 
 // --- the four states --------------------------------------------------------------------------------------------
 
-Task<Result<Served>> Engine::State::serve(ServeRequest request, Renderer renderer) {
-  auto served = co_await answer(std::move(request), std::move(renderer));
-  count(served);
+Task<Result<Served>> Engine::State::serve(std::shared_ptr<State> self, ServeRequest request,
+                                          Renderer renderer) {
+  auto served = co_await self->answer(std::move(request), std::move(renderer));
+  self->count(served);
   co_return served;
 }
 
@@ -134,7 +137,10 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
       co_return co_await serve_unknown(std::move(request), std::move(renderer), std::move(why));
     }
     auto verdict = co_await look_at(request, *pointer);
-    if (!verdict) co_return std::move(verdict).error();
+    if (!verdict) {
+      Error why = std::move(verdict).error();
+      co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
+    }
     if (verdict->refresh && (request.request_id || !memory_->rests(request.page.pk))) {
       flights_->board(
           Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected});
@@ -209,11 +215,16 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
       if (!review.suits || review.even_uncertain) co_return Served{as, *body, *last->meta, why.message};
     }
   }
+  co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
+}
+
+// A store fails that would be needed for the page: the renderer is asked, and nothing is stored.
+Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, Renderer renderer, Error why) {
   if (request.only_if_cached) co_return Served{ServedAs::absent, nullptr, {}, why.message};
   {
     const std::lock_guard lock(mutex_);
     if (uncached_ >= options_->uncached_renders) {
-      co_return Error{ErrorCode::unavailable, "the table cannot be asked (" + why.message + "), and " +
+      co_return Error{ErrorCode::unavailable, "a store cannot be used (" + why.message + "), and " +
                                                   std::to_string(uncached_) +
                                                   " pages are being rendered without it"};
     }
@@ -300,17 +311,25 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
                                              std::holds_alternative<PublishRefused>(*outcome));
     // To an invalidation or a rollback: the page must be rendered again, as of now.
     if (lost && time_left) co_return Landed();
-    co_return co_await land(request, boarding, pointer, verdict);
+    co_return co_await land(request, renderer, boarding, pointer, verdict);
   }
   co_return co_await fall_back(request, pointer, verdict, std::move(failure), nullptr);
 }
 
 // The flight has ended, in time.
-Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Boarding& boarding,
-                                                const Pointer& pointer, const Verdict& verdict) {
+Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Renderer& renderer,
+                                                const Boarding& boarding, const Pointer& pointer,
+                                                const Verdict& verdict) {
   const std::shared_ptr<Flight> flight = boarding.flight;
   if (!*flight->outcome) {
-    co_return co_await fall_back(request, pointer, verdict, flight->outcome->error(), nullptr);
+    // Table or bodies failed under the flight. What it may have rendered all the same is for nobody: whether it is still
+    // true, only the table could tell.
+    Error why = flight->outcome->error();
+    auto stale = co_await fall_back(request, pointer, verdict, why, nullptr);
+    if (stale) co_return stale;
+    ServeRequest again = request;
+    Renderer by = renderer;
+    co_return co_await serve_without_stores(std::move(again), std::move(by), std::move(why));
   }
   const RegenerateOutcome& outcome = **flight->outcome;
   if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
@@ -388,7 +407,8 @@ Task<Result<Served>> Engine::State::fall_back(const ServeRequest& request, const
     if (stale) co_return stale;
   }
   if (failed && failed->rendered) {
-    co_return Served{ServedAs::failed, failed->rendered, failed->would_be, failure.message, failure.retry_at};
+    const ServedAs as = failed->is_page ? ServedAs::uncached : ServedAs::failed;
+    co_return Served{as, failed->rendered, failed->would_be, failure.message, failure.retry_at};
   }
   co_return failure;
 }
@@ -436,7 +456,7 @@ Engine::Engine(const boost::asio::any_io_executor& executor, const Isr& isr, Eng
 Engine::~Engine() = default;
 
 Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
-  return state_->serve(std::move(request), std::move(renderer));
+  return State::serve(state_, std::move(request), std::move(renderer));
 }
 Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
   return state_->memory().body(std::move(s3_key));

@@ -196,12 +196,38 @@ TEST_F(EngineTest, RendersWithoutATableAreLimited) {
   std::optional<Result<Served>> first;
   auto ended = test::start(test::store(limited->serve(request(), behind_a_gate()), first));
   ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
-  EXPECT_THAT(serving(*limited), HasSubstr("error: the table cannot be asked"));
+  EXPECT_THAT(serving(*limited), HasSubstr("pages are being rendered without it"));
   gate_.set();
   ended.get();
   EXPECT_TRUE(*first);
   EXPECT_EQ(serving(*limited), "uncached: page 2");
   engines_.pop_back();
+}
+
+TEST_F(EngineTest, PageWhoseBodyCannotBeReadIsRenderedAndNotStored) {
+  serving(*engine_);
+  const auto restarted = node();
+  engines_.push_back(restarted.get());
+  script_->queue("read", Fault::fail, 1);
+  EXPECT_EQ(serving(*restarted), "uncached: page 2");
+  EXPECT_EQ(serving(*restarted), "hit: page 1");
+  engines_.pop_back();
+}
+
+TEST_F(EngineTest, PageThatCannotBeStoredIsRenderedForEachWhoWaitedForIt) {
+  script_->queue("write", Fault::none, 1);  // The lease.
+  script_->queue("write", Fault::fail, 10);
+  Asked asked = ask(request(), renderer());
+  ASSERT_TRUE(pass_until([&] { return asked.is_answered(); }));
+  EXPECT_EQ(asked.get(), "uncached: page 2");
+  script_->clear();
+  EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
+}
+
+TEST_F(EngineTest, PageWhoseLeaseCannotBeWrittenIsRenderedAndNotStored) {
+  script_->queue("write", Fault::fail, 1);
+  EXPECT_EQ(serving(*engine_), "uncached: page 1");
+  EXPECT_EQ(serving(*engine_), "miss: page 2");
 }
 
 TEST_F(EngineTest, TableThatKeepsFailingIsLeftAloneButForAProbe) {

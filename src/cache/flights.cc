@@ -140,6 +140,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
     if (rendered) {
       body = rendered->body;
       flight.would_be = would_be(isr_, *rendered);
+      flight.is_page = rendered->store && !rendered->failed;
     }
     co_return rendered;
   };

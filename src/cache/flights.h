@@ -34,6 +34,7 @@ struct Flight {
   std::optional<Result<RegenerateOutcome>> outcome;
   BodyPointer
       rendered;  // What was rendered here, if anything was: a page, or the answer of a render that failed.
+  bool is_page = false;   // What was rendered is a page for everybody, stored or not.
   MetaRow would_be;       // Of what was rendered and not stored.
   bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
 };
