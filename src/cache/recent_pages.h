@@ -44,6 +44,11 @@ class RecentPages {
     order_.erase(position);
   }
 
+  void clear() {
+    entries_.clear();
+    order_.clear();
+  }
+
   std::size_t size() const { return entries_.size(); }
 
  private:

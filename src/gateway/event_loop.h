@@ -1,16 +1,33 @@
 // EventLoop: where an HttpServer runs, and who answers there. For .cc files only, since it needs Asio.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/gateway/http_server.h"
+#include "facetheory/http/message_head.h"
 
 namespace facetheory {
+
+// An answer that needs no waiting. Head and body are sent as they are; the server adds Connection where it must.
+struct ReadyAnswer {
+  std::string_view head;  // Status line and fields, each with its CRLF; until the next request is looked at.
+  std::string_view body;  // As long as its owner lives.
+  std::shared_ptr<const void> owner;
+};
+
+// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it.
+using ReadyAnswers = std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer)>;
 
 // The executor runs on one thread, until the server's drain() is done.
 struct EventLoop {
   boost::asio::any_io_executor executor;
   ExchangeHandler handler;
+  ReadyAnswers ready = {};
 };
 
 }  // namespace facetheory

@@ -20,6 +20,7 @@
 #include "facetheory/gateway/request_target.h"
 #include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/http/reason_phrase.h"
 #include "facetheory/isr/invalidate.h"
 
 namespace facetheory {
@@ -67,9 +68,10 @@ class Counted {
 // One request on its way through.
 class Gateway::Request {
  public:
-  Request(GatewayParts& parts, int& passing_failures, std::shared_ptr<const Site> site,
+  Request(GatewayParts& parts, WarmPages& warm, int& passing_failures, std::shared_ptr<const Site> site,
           std::shared_ptr<const OriginClients> passing, ServerExchange& exchange)
       : parts_(parts),
+        warm_(warm),
         passing_failures_(passing_failures),
         site_(std::move(site)),
         passing_(std::move(passing)),
@@ -80,18 +82,30 @@ class Gateway::Request {
   Task<void> answer();
 
   RequestRecord record(Duration took) const {
-    return {exchange_,
-            state_,
-            target_.host,
-            tenant_,
-            route_ != nullptr ? route_->pattern.text() : std::string_view(),
-            reason_,
-            took};
+    const auto field = [&](std::string_view name) { return request_.headers.get(name).value_or(""); };
+    RequestRecord record;
+    record.peer = request_.peer;
+    record.method = request_.method;
+    record.target = request_.target;
+    record.status = exchange_.status();
+    record.bytes = exchange_.bytes_sent();
+    record.state = state_;
+    record.host = target_.host;
+    record.tenant = tenant_;
+    if (route_ != nullptr) record.route = route_->pattern.text();
+    record.reason = reason_;
+    record.request_id = field(site_->config.request_id_header);
+    record.user_agent = field("user-agent");
+    record.referer = field("referer");
+    record.took = took;
+    return record;
   }
 
  private:
   Task<void> serve_page(PageKey key);
-  Task<void> send_page(Served served, std::optional<Forwarded> forwarded);
+  Task<void> send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded);
+  void keep_warm(const Served& served, const WarmMoment& before, Coding coding,
+                 const std::shared_ptr<const std::string>& bytes, const ServerResponse& response);
   Task<void> send_unstored(Served served, Forwarded forwarded);
   Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
@@ -107,6 +121,7 @@ class Gateway::Request {
   StorePolicy store_policy() const;
 
   GatewayParts& parts_;
+  WarmPages& warm_;
   int& passing_failures_;
   const std::shared_ptr<const Site> site_;
   const std::shared_ptr<const OriginClients> passing_;
@@ -120,6 +135,7 @@ class Gateway::Request {
   PathVariables variables_;
   RequestRules rules_;
   std::string tenant_;
+  std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
   std::string state_ = "refused";
   std::string reason_;
 };
@@ -187,13 +203,15 @@ StorePolicy Gateway::Request::store_policy() const {
 Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
   const Headers may_vary = varying_fields(*route_, key, page_request("GET"));
-  std::vector<std::string> varying;
   std::optional<Forwarded> forwarded;
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
-    OriginRender render{
-        site_->renderers.at(route_->origin), render_request(key, varying, may_vary), store_policy(), key.tags,
-        url_tag(target_, key.target),        &parts_.metrics.origin(route_->origin)};
+    OriginRender render{site_->renderers.at(route_->origin),
+                        render_request(key, varying_, may_vary),
+                        store_policy(),
+                        key.tags,
+                        url_tag(target_, key.target),
+                        &parts_.metrics.origin(route_->origin)};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
       return engine.body(std::move(s3_key));
@@ -220,6 +238,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
                  : Forwarded::stale;
       return review;
     };
+    const WarmMoment before = warm_.moment();
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (!served) {
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
@@ -242,7 +261,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::other: {
         // Its Vary says what else of the request makes a different page.
         const PreparedPage& other = prepared(*served->body);
-        varying.insert(varying.end(), other.vary.begin(), other.vary.end());
+        varying_.insert(varying_.end(), other.vary.begin(), other.vary.end());
         auto next = next_variant(*route_, page, other, may_vary);
         if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
@@ -262,13 +281,13 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
           co_return co_await pass("it is larger than pages may be", forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
-        co_return co_await send_page(*std::move(served), forwarded);
+        co_return co_await send_page(*std::move(served), before, forwarded);
     }
   }
   co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
 }
 
-Task<void> Gateway::Request::send_page(Served served, std::optional<Forwarded> forwarded) {
+Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded) {
   state_ = name(served.as);
   reason_ = served.reason;
   const PreparedPage& page = prepared(*served.body);
@@ -288,8 +307,47 @@ Task<void> Gateway::Request::send_page(Served served, std::optional<Forwarded> f
     }
   }
   const AnswerContext context{request_.method, headers_, parts_.isr.now(), forwarded};
-  ServerResponse response = answer_with_page(served, std::move(bytes), coding, context);
+  ServerResponse response = answer_with_page(served, bytes, coding, context);
+  if (served.as == ServedAs::hit) keep_warm(served, before, coding, bytes, response);
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+}
+
+// So that the next one who asks for the same need not come this way.
+void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before, Coding coding,
+                                 const std::shared_ptr<const std::string>& bytes,
+                                 const ServerResponse& response) {
+  RequestHead head;
+  head.method = request_.method;
+  head.target = request_.target;
+  for (const Headers::Field& field : request_.headers)
+    head.fields.push_back({field.name, field.value});
+  const std::string_view key = warm_.key_of(head, trusted_);
+  if (key.empty() || served.meta.pinned) return;  // A pin's window is nobody's business.
+  const PreparedPage& page = prepared(*served.body);
+  WarmPage warm;
+  warm.body = served.body;
+  if (coding != Coding::identity) warm.coded = bytes.get();
+  warm.s3_key = served.meta.s3_key;
+  warm.judged_at = parts_.isr.now();
+  warm.made_at = generation_of(served.meta) - page.age;
+  warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
+  warm.moment = before;
+  warm.known_at = served.known_at;
+  warm.host = target_.host;
+  warm.tenant = tenant_;
+  warm.route = route_->pattern.text();
+  warm.status = response.status;
+  warm.head = "HTTP/1.1 " + std::to_string(response.status) + " " +
+              std::string(reason_phrase(response.status)) + "\r\n";
+  for (const Headers::Field& field : response.headers) {
+    const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
+                                same_text(field.name, "x-facetheory-isr");
+    if (!of_this_second) warm.head.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
+  if (response.status != 204)
+    warm.head.append("Content-Length: ").append(std::to_string(bytes->size())).append("\r\n");
+  varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
+  warm_.keep(key, varying_, std::move(warm));
 }
 
 // As it came from the origin.
@@ -429,19 +487,22 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
 // --- the gateway ------------------------------------------------------------------------------------------------
 
 Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
-    : parts_(std::move(parts)), metrics_(parts_.metrics.add_loop()) {
+    : parts_(std::move(parts)),
+      metrics_(parts_.metrics.add_loop()),
+      warm_(parts_.engine, parts_.isr, site->config.pointer_ttl) {
   use(std::move(site));
 }
 Gateway::~Gateway() = default;
 
 void Gateway::use(std::shared_ptr<const Site> site) {
   site_ = std::move(site);
+  warm_.configure(site_->config);
   passing_ = std::make_shared<const OriginClients>(passing_clients(site_->config, parts_.loop));
 }
 
 Task<void> Gateway::handle(ServerExchange& exchange) {
   const Duration began = parts_.isr.clock.monotonic();
-  Request request(parts_, passing_failures_, site_, passing_, exchange);
+  Request request(parts_, warm_, passing_failures_, site_, passing_, exchange);
   std::exception_ptr interrupted;
   try {
     co_await request.answer();
@@ -449,9 +510,52 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
     interrupted = std::current_exception();
   }
   const RequestRecord record = request.record(parts_.isr.clock.monotonic() - began);
-  metrics_.answered(record.state, exchange.status(), exchange.bytes_sent(), record.took);
+  metrics_.answered(record.state, record.status, record.bytes, record.took);
   if (parts_.on_answered) parts_.on_answered(record);
   if (interrupted) std::rethrow_exception(interrupted);
+}
+
+const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer) {
+  const Duration began = parts_.isr.clock.monotonic();
+  bool trusted = false;
+  if (!site_->config.trusted_peers.empty()) {
+    const auto address = parse_ip(peer);
+    trusted = address && contains(site_->config.trusted_peers, *address);
+  }
+  const std::string_view key = warm_.key_of(head, trusted);
+  const WarmPage* page = key.empty() ? nullptr : warm_.find(key);
+  if (page == nullptr) return nullptr;
+  std::shared_ptr<const Body> body = page->body.lock();
+  if (!body) return nullptr;
+  ready_.head = page->head;
+  ready_.body =
+      page->status == 204 ? std::string_view() : std::string_view(page->coded ? *page->coded : body->bytes);
+  // The coded bytes belong to the page, which keeps them as long as it lives.
+  ready_.owner = std::move(body);
+
+  RequestRecord record;
+  record.peer = peer;
+  record.method = head.method;
+  record.target = head.target;
+  record.status = page->status;
+  record.bytes = ready_.body.size();
+  record.state = name(ServedAs::hit);
+  record.host = page->host;
+  record.tenant = page->tenant;
+  record.route = page->route;
+  if (parts_.on_answered) {
+    const auto field = [&](std::string_view wanted) {
+      const FieldView* found = find_field(head.fields, wanted);
+      return found != nullptr ? found->value : std::string_view();
+    };
+    record.request_id = field(site_->config.request_id_header);
+    record.user_agent = field("user-agent");
+    record.referer = field("referer");
+  }
+  record.took = parts_.isr.clock.monotonic() - began;
+  metrics_.answered(record.state, record.status, record.bytes, record.took);
+  if (parts_.on_answered) parts_.on_answered(record);
+  return &ready_;
 }
 
 }  // namespace facetheory

@@ -6,6 +6,7 @@
 // only, since it needs Asio.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,20 +15,29 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/cache/engine.h"
+#include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/site.h"
+#include "facetheory/gateway/warm_pages.h"
 
 namespace facetheory {
 
 // What is told of a request when it is over; views last for the call only.
 struct RequestRecord {
-  const ServerExchange& exchange;
-  std::string_view state;  // As x-facetheory-isr has it, or "refused".
-  std::string_view host;
-  std::string_view tenant;
-  std::string_view route;   // Its pattern.
-  std::string_view reason;  // For people.
+  std::string_view peer = {};
+  std::string_view method = {};
+  std::string_view target = {};
+  int status = 0;
+  std::uint64_t bytes = 0;
+  std::string_view state = {};  // As x-facetheory-isr has it, or "refused".
+  std::string_view host = {};
+  std::string_view tenant = {};
+  std::string_view route = {};   // Its pattern.
+  std::string_view reason = {};  // For people.
+  std::string_view request_id = {};
+  std::string_view user_agent = {};
+  std::string_view referer = {};
   Duration took{0};
 };
 
@@ -48,6 +58,9 @@ class Gateway {
 
   Task<void> handle(ServerExchange& exchange);
 
+  // What can be answered at once: a hit like one before it (warm_pages.h).
+  const ReadyAnswer* ready(const RequestHead& head, const std::string& peer);
+
   // For requests that come from now on.
   void use(std::shared_ptr<const Site> site);
 
@@ -55,6 +68,8 @@ class Gateway {
   class Request;
   GatewayParts parts_;
   LoopMetrics& metrics_;
+  WarmPages warm_;
+  ReadyAnswer ready_;
   int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;
   std::shared_ptr<const OriginClients> passing_;

@@ -26,6 +26,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 
+constexpr std::size_t kKeptInput = 1024;           // Of a connection that waits.
 constexpr std::size_t kReceive = 64 << 10;         // Bytes taken at once.
 constexpr std::uint64_t kSkippedBody = 256 << 10;  // Rather than that, the connection is closed.
 constexpr std::chrono::seconds kLinger{2};  // For a client that still sends to read why it was refused.
@@ -49,6 +50,7 @@ void append_fields(std::string& head, const Headers& headers) {
 ServerLoop::ServerLoop(EventLoop loop, AllLoops& all)
     : executor(std::move(loop.executor)),
       handler(std::move(loop.handler)),
+      ready(std::move(loop.ready)),
       shared(all),
       received(kReceive, '\0'),
       sweep(executor) {}
@@ -95,12 +97,13 @@ void ServerConnection::wait_for_request() {
   busy_ = false;
   if (closed_) return;
   if (!input_.empty() && look_at(input_)) return;
+  wait_readable();
+}
+
+void ServerConnection::wait_readable() {
   if (input_.empty()) {
     if (loop_->draining) return close();
-    // What waits owns as little as can be.
-    input_.shrink_to_fit();
-    piece_ = {};
-    request_ = {};
+    if (input_.capacity() > kKeptInput) input_ = {};
     read_deadline_ = steady_clock::now() + limits_->idle_timeout;
   } else if (!waits_for_head_) {
     waits_for_head_ = true;
@@ -118,53 +121,132 @@ void ServerConnection::wait_for_request() {
 void ServerConnection::on_readable() {
   error_code error;
   const std::size_t count = socket_.read_some(asio::buffer(loop_->received), error);
-  if (error == asio::error::would_block || error == asio::error::try_again) return wait_for_request();
+  if (error == asio::error::would_block || error == asio::error::try_again) return wait_readable();
   if (error) return close();
   const std::string_view bytes(loop_->received.data(), count);
-  if (input_.empty() && look_at(bytes)) return;
-  input_.append(bytes);
-  wait_for_request();
+  bool begun = false;
+  if (input_.empty()) {
+    begun = look_at(bytes);
+  } else {
+    input_.append(bytes);
+    begun = look_at(input_);
+  }
+  if (!begun) wait_readable();
 }
 
 bool ServerConnection::look_at(std::string_view bytes) {
   const bool ours = bytes.data() == input_.data();
-  if (ours && head_seen_ > 0 && bytes.size() < limits_->header_bytes) {
-    const std::size_t end = find_head_end(bytes, head_seen_);
-    if (end == std::string_view::npos) {
-      head_seen_ = bytes.size();
-      return false;
+  std::string_view rest = bytes;
+  const auto keep_rest = [&] {
+    if (!ours) {
+      input_.assign(rest);
+    } else {
+      input_.erase(0, input_.size() - rest.size());
+    }
+  };
+  while (!rest.empty()) {
+    switch (look_at_one(rest, std::exchange(head_seen_, 0))) {
+      case Look::incomplete:
+        head_seen_ = rest.size();
+        keep_rest();
+        return false;
+      case Look::refused:
+        return true;
+      case Look::answered:
+        rest.remove_prefix(head_.size);
+        if (!busy_ && !close_after_) continue;
+        keep_rest();
+        if (!busy_) close();
+        return true;
+      case Look::exchange:
+        take_over_head();
+        rest.remove_prefix(head_.size);
+        keep_rest();
+        begin_exchange();
+        return true;
     }
   }
-  const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, head_);
-  if (outcome.state == HeadState::incomplete) {
-    head_seen_ = bytes.size();
-    return false;
+  input_.clear();
+  return false;
+}
+
+ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std::size_t seen) {
+  if (seen > 0 && bytes.size() < limits_->header_bytes &&
+      find_head_end(bytes, seen) == std::string_view::npos) {
+    return Look::incomplete;
   }
+  const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, head_);
+  if (outcome.state == HeadState::incomplete) return Look::incomplete;
   waits_for_head_ = false;
-  head_seen_ = 0;
   read_deadline_ = Moment::max();
   if (outcome.state == HeadState::bad) {
     refuse(outcome.status, std::string(outcome.why));
-    return true;
+    return Look::refused;
   }
   auto framing = request_framing(head_);
   if (!framing) {
     refuse(framing_refusal(head_), framing.error().message);
-    return true;
+    return Look::refused;
   }
   if (auto host = check_host(head_); !host) {
     refuse(400, host.error().message);
-    return true;
+    return Look::refused;
   }
   framing_ = *framing;
-  take_over_head();
-  if (ours) {
-    input_.erase(0, head_.size);
-  } else {
-    input_.assign(bytes.substr(head_.size));
+  if (loop_->ready && framing_.kind == BodyFraming::Kind::none) {
+    if (const ReadyAnswer* answer = loop_->ready(head_, peer_)) {
+      if (send_ready(*answer)) return Look::answered;
+      return Look::refused;  // The client is gone.
+    }
   }
-  begin_exchange();
+  return Look::exchange;
+}
+
+// False: the connection broke.
+bool ServerConnection::send_ready(const ReadyAnswer& answer) {
+  close_after_ = !keeps_alive(head_) || loop_->draining;
+  const std::string_view end = close_after_               ? "Connection: close\r\n\r\n"
+                               : head_.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
+                                                          : "\r\n";
+  const std::array<asio::const_buffer, 3> buffers{asio::buffer(answer.head), asio::buffer(end),
+                                                  asio::buffer(answer.body)};
+  error_code error;
+  std::size_t sent = socket_.write_some(buffers, error);
+  if (error == asio::error::would_block || error == asio::error::try_again) {
+    error = {};
+    sent = 0;
+  }
+  if (error) {
+    close();
+    return false;
+  }
+  const std::size_t head = answer.head.size() + end.size();
+  if (sent == head + answer.body.size()) return true;
+  // A client that is slow to read.
+  busy_ = true;
+  std::string head_left;
+  if (sent < head) head_left = std::string(answer.head).append(end).substr(sent);
+  const std::string_view body_left = answer.body.substr(sent > head ? sent - head : 0);
+  asio::co_spawn(loop_->executor,
+                 send_rest(shared_from_this(), std::move(head_left), body_left, answer.owner),
+                 [self = shared_from_this()](std::exception_ptr) { self->after_exchange(); });
   return true;
+}
+
+Task<void> ServerConnection::send_rest(std::shared_ptr<ServerConnection> self, std::string head,
+                                       std::string_view body, std::shared_ptr<const void> /* of the body */) {
+  self->sending_ = Sending::length;
+  std::vector<asio::const_buffer> buffers{asio::buffer(head), asio::buffer(body)};
+  [[maybe_unused]] auto sent = co_await self->send(std::move(buffers));
+}
+
+void ServerConnection::after_exchange() {
+  if (close_after_ || closed_) return close();
+  // What waits owns as little as can be.
+  piece_ = {};
+  request_ = {};
+  // Not from here: a client may send thousands of requests at once.
+  asio::post(loop_->executor, [self = shared_from_this()] { self->wait_for_request(); });
 }
 
 void ServerConnection::take_over_head() {
@@ -195,11 +277,8 @@ void ServerConnection::begin_exchange() {
     return refuse(417, "only 100-continue can be expected");
   if (limits_->body_bytes && framing_.length > *limits_->body_bytes)
     return refuse(413, "the body is larger than this server takes");
-  asio::co_spawn(loop_->executor, run(shared_from_this()), [self = shared_from_this()](std::exception_ptr) {
-    if (self->close_after_ || self->closed_) return self->close();
-    // Not from here: a client may send thousands of requests at once.
-    asio::post(self->loop_->executor, [self] { self->wait_for_request(); });
-  });
+  asio::co_spawn(loop_->executor, run(shared_from_this()),
+                 [self = shared_from_this()](std::exception_ptr) { self->after_exchange(); });
 }
 
 void ServerConnection::refuse(int status, std::string why) {

@@ -41,6 +41,7 @@ struct ServerLoop {
 
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
+  const ReadyAnswers ready;
   AllLoops& shared;
 
   // Touched on the loop's thread only.
@@ -87,8 +88,17 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   enum class Sending { nothing_yet, no_body, length, chunked, until_close, tunnel, ended };
 
   void wait_for_request();
+  void wait_readable();
   void on_readable();
-  bool look_at(std::string_view bytes);  // Whether a request, or what is none, has begun to be answered.
+  // What the first request in some bytes has come to.
+  enum class Look { incomplete, refused, exchange, answered };
+  Look look_at_one(std::string_view bytes, std::size_t seen);
+  // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
+  bool look_at(std::string_view bytes);
+  bool send_ready(const ReadyAnswer& answer);
+  static Task<void> send_rest(std::shared_ptr<ServerConnection> self, std::string head, std::string_view body,
+                              std::shared_ptr<const void> owner);
+  void after_exchange();
   void take_over_head();
   void begin_exchange();
   void refuse(int status, std::string why);

@@ -241,29 +241,29 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_, metrics_};
-  parts.on_answered = [&front = *front, id_header = config_.request_id_header](const RequestRecord& record) {
-    if (!front.access_log) return;
-    const ServerRequest& request = record.exchange.request();
-    AccessRecord line;
-    line.time = std::chrono::floor<std::chrono::milliseconds>(system_clock().now() - record.took);
-    line.peer = request.peer;
-    line.method = request.method;
-    line.host = record.host;
-    line.target = request.target;
-    line.status = record.exchange.status();
-    line.bytes = record.exchange.bytes_sent();
-    line.took = record.took;
-    line.state = record.state;
-    line.tenant = record.tenant;
-    line.route = record.route;
-    line.request_id = request.headers.get(id_header).value_or("");
-    line.user_agent = request.headers.get("user-agent").value_or("");
-    line.referer = request.headers.get("referer").value_or("");
-    // Of those there is nothing to explain.
-    if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
-      line.detail = record.reason;
-    front.access_log->write(line);
-  };
+  // Without a log nobody needs to be told.
+  if (access_log_)
+    parts.on_answered = [&front = *front](const RequestRecord& record) {
+      AccessRecord line;
+      line.time = std::chrono::floor<std::chrono::milliseconds>(system_clock().now() - record.took);
+      line.peer = record.peer;
+      line.method = record.method;
+      line.host = record.host;
+      line.target = record.target;
+      line.status = record.status;
+      line.bytes = record.bytes;
+      line.took = record.took;
+      line.state = record.state;
+      line.tenant = record.tenant;
+      line.route = record.route;
+      line.request_id = record.request_id;
+      line.user_agent = record.user_agent;
+      line.referer = record.referer;
+      // Of those there is nothing to explain.
+      if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
+        line.detail = record.reason;
+      front.access_log->write(line);
+    };
   front->gateway = std::make_unique<Gateway>(std::move(parts), site);
   if (front->access_log) {
     front->flushing = std::make_unique<asio::steady_timer>(front->thread.executor());
@@ -296,8 +296,10 @@ Result<void> Service::State::start() {
   for (int i = 0; i < threads; ++i) {
     make_front(site);
     Gateway& gateway = *fronts_.back()->gateway;
-    loops.push_back({fronts_.back()->thread.executor(),
-                     [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); }});
+    loops.push_back(
+        {fronts_.back()->thread.executor(),
+         [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
+         [&gateway](const RequestHead& head, const std::string& peer) { return gateway.ready(head, peer); }});
   }
   server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
   for (const ListenAddress& address : config_.listen) {

@@ -15,10 +15,23 @@ constexpr std::size_t kMostNames = 1'000;  // Field names that are remembered as
 constexpr std::size_t kLongestKey = 4'096;
 
 // Whatever can make one request something else than a plain wish for a page.
-constexpr std::string_view kLongWay[] = {
-    "authorization", "cache-control",       "content-length", "cookie",  "expect",  "if-match", "if-modified-since",
-    "if-none-match", "if-range",            "pragma",         "range",   "te",      "trailer",  "transfer-encoding",
-    "upgrade",       "if-unmodified-since", "proxy-authorization"};
+constexpr std::string_view kLongWay[] = {"authorization",
+                                         "cache-control",
+                                         "content-length",
+                                         "cookie",
+                                         "expect",
+                                         "if-match",
+                                         "if-modified-since",
+                                         "if-none-match",
+                                         "if-range",
+                                         "pragma",
+                                         "range",
+                                         "te",
+                                         "trailer",
+                                         "transfer-encoding",
+                                         "upgrade",
+                                         "if-unmodified-since",
+                                         "proxy-authorization"};
 constexpr std::string_view kLongWayTrusted[] = {"x-forwarded-proto"};
 
 bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
@@ -31,7 +44,7 @@ WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl)
     : engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(kMostPages) {}
 
 void WarmPages::configure(const Config& config) {
-  pages_ = RecentPages<WarmPage>(kMostPages);
+  pages_.clear();
   judged_.clear();
   judged_trusted_.clear();
   patterns_.clear();
@@ -45,7 +58,8 @@ void WarmPages::configure(const Config& config) {
     patterns_.push_back(route.bypass.headers);
     if (!route.tenant.header.empty()) long_way_.push_back(route.tenant.header);
     if (route.key == KeyStyle::facetheory)
-      patterns_.push_back(NamePatterns({"authorization", "proxy-authorization", "x-amz-security-token", "x-api-key"}));
+      patterns_.push_back(
+          NamePatterns({"authorization", "proxy-authorization", "x-amz-security-token", "x-api-key"}));
     if (route.preset == Preset::nextjs) {
       patterns_.push_back(nextjs::internal_fields());
       counting_.emplace_back(nextjs::kPayloadField);
@@ -108,7 +122,7 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
   }
   if (more) {
     // Those that are kept were told apart by too little.
-    pages_ = RecentPages<WarmPage>(kMostPages);
+    pages_.clear();
     judged_.clear();
     judged_trusted_.clear();
     return;
@@ -122,9 +136,8 @@ const WarmPage* WarmPages::find(std::string_view key) {
   if (page == nullptr) return nullptr;
   const std::int64_t now = isr_.now();
   const bool in_window = now >= page->judged_at && now < page->fresh_until;
-  const bool unchanged = page->moment.table_version
-                             ? page->moment.table_version == isr_.table.version()
-                             : isr_.clock.monotonic() - page->known_at < pointer_ttl_;
+  const bool unchanged = page->moment.table_version ? page->moment.table_version == isr_.table.version()
+                                                    : isr_.clock.monotonic() - page->known_at < pointer_ttl_;
   if (!in_window || !unchanged || page->moment.forgets != engine_.forgets() || page->body.expired()) {
     pages_.erase(key);
     return nullptr;

@@ -35,13 +35,15 @@ struct WarmMoment {
 struct WarmPage {
   // Constant once it is kept.
   std::weak_ptr<const Body> body = {};
-  std::shared_ptr<const std::string> coded = {};  // Null: the body's own bytes.
+  const std::string* coded = nullptr;  // The body keeps them as long as it lives; null: its own bytes.
   std::string s3_key = {};
   std::int64_t made_at = 0;      // Age counts from here.
   std::int64_t fresh_until = 0;  // Seconds since 1970.
   std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
   WarmMoment moment = {};
   Duration known_at{0};
+  int status = 200;
+  std::string host = {};
   std::string tenant = {};
   std::string route = {};
 
@@ -64,7 +66,7 @@ class WarmPages {
 
   WarmMoment moment() const;
 
-  // The page's fields that choose among its variants count from now on.
+  // `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now on.
   void keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
 
   // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of now; until the next call.

@@ -126,17 +126,16 @@ Task<ServerResponse> TestOrigin::respond(ServerRequest request) {
   co_return answer_of(200, {{"Content-Type", "text/html"}}, request.target + " " + std::to_string(number));
 }
 
-Config GatewayBed::config(const std::string& lines) const {
+Config GatewayBed::config(const std::string& lines, const std::string& table) const {
   const std::string text = "origin = \"http://127.0.0.1:" + std::to_string(origin.port()) +
-                           "\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nthreads = 2\ntable = \"memory:\"\n"
-                           "bodies = \"memory:\"\naccess_log = \"off\"\n" +
-                           lines;
+                           "\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nthreads = 2\n" + table +
+                           "bodies = \"memory:\"\naccess_log = \"off\"\n" + lines;
   auto read = read_config(text, "test.toml");
   if (!read) throw std::runtime_error(read.error().message);
   return *std::move(read);
 }
 
-GatewayBed::GatewayBed(const std::string& lines, ServiceOptions options) {
+GatewayBed::GatewayBed(const std::string& lines, ServiceOptions options, const std::string& table) {
   // The reference cannot be set later.
   ServiceOptions with{.version = "test",
                       .owner = options.owner,
@@ -144,7 +143,7 @@ GatewayBed::GatewayBed(const std::string& lines, ServiceOptions options) {
                       .clock = clock,
                       .wrap_table = std::move(options.wrap_table),
                       .wrap_bodies = std::move(options.wrap_bodies)};
-  auto started = Service::start(config(lines), std::move(with));
+  auto started = Service::start(config(lines, table), std::move(with));
   if (!started) throw std::runtime_error(started.error().message);
   service = *std::move(started);
 }

@@ -69,7 +69,8 @@ ServerResponse answer_of(int status, Headers headers, std::string body);
 class GatewayBed {
  public:
   // Lines of a configuration; origin, listeners and stores (in memory) are added.
-  explicit GatewayBed(const std::string& lines = "", ServiceOptions options = {});
+  explicit GatewayBed(const std::string& lines = "", ServiceOptions options = {},
+                      const std::string& table = "table = \"memory:\"\n");
 
   Reply get(const std::string& target, Headers headers = {}) {
     return ask("GET", target, std::move(headers));
@@ -78,7 +79,7 @@ class GatewayBed {
             std::string body = {});
 
   std::uint16_t port() const { return service->listening().front().port; }
-  Config config(const std::string& lines) const;
+  Config config(const std::string& lines, const std::string& table = "table = \"memory:\"\n") const;
 
   ManualClock clock;
   TestOrigin origin;

@@ -1,0 +1,185 @@
+// Hits that are answered at once are those that the long way would have given.
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/isr/invalidate.h"
+#include "facetheory/table/open_table.h"
+
+#include "tests/support/gateway_bed.h"
+#include "tests/support/run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::answer_of;
+using test::GatewayBed;
+using test::RawClient;
+using test::read_reply;
+using test::Reply;
+using testing::HasSubstr;
+
+// The second hit is the first that need not go the long way.
+Reply warmed(GatewayBed& bed, const std::string& target, const Headers& headers = {}) {
+  bed.get(target, headers);
+  bed.get(target, headers);
+  return bed.get(target, headers);
+}
+
+TEST(WarmPages, SayTheSameAsTheLongWay) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Content-Type", "text/html"}, {"X-B", "c"}, {"ETag", "\"v\""}},
+                    std::string(900, 'x'));
+  for (const Headers& headers :
+       {Headers{}, Headers{{"Accept-Encoding", "br"}}, Headers{{"User-Agent", "x"}}}) {
+    bed.get("/a", headers);
+    bed.clock.advance(3s);
+    Headers slow = headers;
+    slow.add("Cookie", "_ga=1");  // Ignored, and for the long way.
+    const Reply long_way = bed.get("/a", slow);
+    bed.get("/a", headers);
+    const Reply warm = bed.get("/a", headers);
+    EXPECT_EQ(warm.status, long_way.status);
+    EXPECT_EQ(warm.body, long_way.body);
+    for (const Headers::Field& field : long_way.headers)
+      EXPECT_EQ(warm.field(field.name), field.value) << field.name;
+  }
+}
+
+TEST(WarmPages, AgeGoesOnAndTheWindowEnds) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  EXPECT_EQ(warmed(bed, "/a").state(), "hit");
+  bed.clock.advance(9s);
+  const Reply old = bed.get("/a");
+  EXPECT_EQ(old.state(), "hit");
+  EXPECT_EQ(old.field("age"), "9");
+  EXPECT_EQ(old.field("cache-status"), "facetheory; hit; ttl=1");
+  bed.clock.advance(1s);
+  EXPECT_EQ(bed.get("/a").state(), "stale");
+}
+
+TEST(WarmPages, AClockThatIsSetBackIsNotBelieved) {
+  GatewayBed bed;
+  warmed(bed, "/a");
+  bed.clock.set_now(bed.clock.now() - 100s);
+  EXPECT_EQ(bed.get("/a").field("age"), "0");
+}
+
+TEST(WarmPages, AreToldApartByAllThatMatters) {
+  GatewayBed bed("[defaults]\nheaders = [\"x-kind\"]\n");
+  EXPECT_EQ(warmed(bed, "/a").body, "/a 1");
+  EXPECT_EQ(warmed(bed, "/a", {{"X-Kind", "1"}}).body, "/a 2");
+  EXPECT_EQ(warmed(bed, "/a", {{"X-KIND", "2"}}).body, "/a 3");
+  EXPECT_EQ(warmed(bed, "/a", {{"Host", "other.example"}}).body, "/a 4");
+  EXPECT_EQ(warmed(bed, "/a?b").body, "/a?b 5");
+  EXPECT_EQ(bed.get("/a", {{"x-kind", "1"}}).body, "/a 2");
+  EXPECT_EQ(bed.get("/a").body, "/a 1");
+}
+
+TEST(WarmPages, VariantsAreToldApartAlsoWhereOneOfThemDoesNotSayThatItVaries) {
+  GatewayBed bed;
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    const auto language = request.headers.get("accept-language");
+    if (!language) return answer_of(200, {{"Vary", "Accept-Language"}}, "none");
+    return answer_of(200, {}, std::string(*language));
+  });
+  for (int i = 0; i < 4; ++i) {
+    for (const char* language : {"de", "fr"})
+      EXPECT_EQ(bed.get("/a", {{"Accept-Language", language}}).body, language);
+    EXPECT_EQ(bed.get("/a").body, "none");
+  }
+}
+
+TEST(WarmPages, RequestsThatMeanSomethingElseGoTheLongWay) {
+  GatewayBed bed("[defaults]\nclient_freshness = \"honour\"\n");
+  const Reply warm = warmed(bed, "/a");
+  EXPECT_EQ(bed.get("/a", {{"If-None-Match", warm.field("etag")}}).status, 304);
+  EXPECT_EQ(bed.get("/a", {{"Range", "bytes=0-1"}}).body, "/a");
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "session=1"}}).state(), "pass");
+  EXPECT_EQ(bed.get("/a", {{"Authorization", "Basic x"}}).state(), "pass");
+  EXPECT_EQ(bed.get("/a", {{"Cache-Control", "no-cache"}}).state(), "miss");
+  EXPECT_EQ(bed.ask("HEAD", "/a").body, "");
+  // What Connection names is not there.
+  EXPECT_EQ(bed.get("/a", {{"Connection", "x-any"}}).state(), "hit");
+}
+
+TEST(WarmPages, AnInvalidationByAnotherIsSeenByTheVeryNextRequest) {
+  const test::TemporaryDirectory folder;
+  const std::string uri = "lmdb:" + folder.path().string();
+  GatewayBed bed("", {}, "table = \"" + uri + "\"\n");
+  EXPECT_EQ(warmed(bed, "/a").state(), "hit");
+
+  auto table = *open_table(uri, test::executor());
+  auto bodies = *open_bodies("memory:", test::executor());
+  const Isr others{*table, *bodies, bed.clock};
+  const Page page = *page_of("http://example.com/a");
+  ASSERT_TRUE(test::run(invalidate(others, page)));
+  EXPECT_EQ(bed.get("/a").state(), "stale");
+}
+
+TEST(WarmPages, AChangeThroughThisGatewayIsSeenByAllItsLoops) {
+  GatewayBed bed;
+  for (int i = 2; i < 6; ++i) {
+    for (int j = 0; j < 8; ++j)
+      warmed(bed, "/a");
+    bed.ask("POST", "/a", {}, "x");
+    const Reply next = bed.get("/a");
+    EXPECT_THAT(next.state(), testing::AnyOf("miss", "wait-hit"));
+  }
+}
+
+TEST(WarmPages, AReloadForgetsThem) {
+  GatewayBed bed;
+  warmed(bed, "/a");
+  bed.service->reload(bed.config("[[routes]]\npattern = \"/a\"\ncache = false\n"));
+  for (int i = 0; i < 1000 && bed.get("/a").state() != "pass"; ++i)
+    std::this_thread::sleep_for(2ms);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(bed.get("/a").state(), "pass");
+}
+
+TEST(WarmPages, PipelinedRequestsAreAnsweredInOrderWarmOrNot) {
+  GatewayBed bed;
+  for (const char* target : {"/a", "/b"})
+    warmed(bed, target);
+  RawClient client(bed.port());
+  std::string requests;
+  for (int i = 0; i < 300; ++i)
+    requests += std::string("GET ") +
+                (i % 3 == 0   ? "/a"
+                 : i % 3 == 1 ? "/c"
+                              : "/b") +
+                " HTTP/1.1\r\nHost: example.com\r\n\r\n";
+  client.send(requests);
+  for (int i = 0; i < 300; ++i)
+    ASSERT_EQ(read_reply(client).body, i % 3 == 0 ? "/a 1" : i % 3 == 1 ? "/c 1" : "/b 1");
+}
+
+TEST(WarmPages, AClientThatReadsSlowlyGetsAllOfALargePage) {
+  GatewayBed bed;
+  bed.origin.answer("/large", 200, {{"Content-Type", "application/octet-stream"}}, std::string(8 << 20, 'x'));
+  warmed(bed, "/large");
+  RawClient client(bed.port());
+  client.send(
+      "GET /large HTTP/1.1\r\nHost: example.com\r\n\r\nGET /large HTTP/1.1\r\nHost: example.com\r\n\r\n");
+  std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(read_reply(client).body.size(), std::size_t{8} << 20);
+}
+
+TEST(WarmPages, ConnectionsCloseWhenTheyAreAskedTo) {
+  GatewayBed bed;
+  warmed(bed, "/a");
+  RawClient client(bed.port());
+  client.send("GET /a HTTP/1.0\r\nHost: example.com\r\n\r\n");
+  EXPECT_THAT(client.rest(), HasSubstr("Connection: close\r\n"));
+}
+
+}  // namespace
+}  // namespace facetheory
