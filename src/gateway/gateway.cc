@@ -112,6 +112,8 @@ class Gateway::Request {
   Task<void> invalidate_after(int status, const Headers& headers);
   Task<void> purge_url(PageKey key, bool tagged);
   Headers naming_tenants() const;
+  bool withheld(std::string_view field, const PageRequest& asked) const;
+  bool names_tenant(std::string_view field) const;
 
   PageRequest page_request(std::string_view method) const {
     return {headers_, method, target_.scheme, target_.host, target_.path, target_.query, trusted_};
@@ -376,6 +378,8 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
 Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
   if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
+  // Who is refused may have sent more in the belief not to be: what follows a CONNECT is meant for the tunnel.
+  response.close = status < 500 || status == 501;
   const std::int64_t wait = retry_at - parts_.isr.now();
   if (wait > 0) response.headers.add("Retry-After", std::to_string(wait));
   response.headers.add("Cache-Control", "no-store");
@@ -395,12 +399,14 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   const PageRequest asked = page_request(request_.method);
   std::string forwarded_for = request_.peer;
   for (const Headers::Field& field : headers_) {
-    const std::string name = lower_case(std::string_view(field.name));
-    if (name == "host" || name == "content-length" || name.starts_with("x-facetheory-")) continue;
-    if (name == "x-forwarded-for" && trusted_) forwarded_for = field.value + ", " + request_.peer;
-    if (is_said_by_proxies(name) || strips_field(*route_, name, asked)) continue;
-    pass.request.headers.add(field.name, field.value);
+    if (same_text(field.name, "x-forwarded-for") && trusted_)
+      forwarded_for = field.value + ", " + request_.peer;
+    if (!same_text(field.name, "content-length") && !withheld(field.name, asked))
+      pass.request.headers.add(field.name, field.value);
   }
+  pass.takes_trailer = [this, asked](std::string_view name) {
+    return !withheld(name, asked) && !names_tenant(name);
+  };
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
   pass.request.headers.add("X-Forwarded-Proto", target_.scheme);
   pass.request.headers.add("X-Forwarded-Host", target_.host);
@@ -421,6 +427,22 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   if (passed || exchange_.answered()) co_return;
   reason_ = passed.error().message;
   co_await refuse(502, "the origin gave no answer");
+}
+
+// Whether a field of the client never reaches the origin. One that names a tenant does, since it was looked at; one that
+// only the origin would take for it does not.
+bool Gateway::Request::withheld(std::string_view field, const PageRequest& asked) const {
+  const std::string name = name_at_origin(field);
+  return name == "host" || name.starts_with("x-facetheory-") || is_said_by_proxies(name) ||
+         strips_field(*route_, lower_case(field), asked) ||
+         (names_tenant(field) && !is_among(site_->config.boundary_headers, field));
+}
+
+bool Gateway::Request::names_tenant(std::string_view field) const {
+  const auto& names = site_->config.boundary_headers;
+  return std::any_of(names.begin(), names.end(), [name = name_at_origin(field)](const std::string& one) {
+    return name_at_origin(one) == name;
+  });
 }
 
 // Without what else makes a different page of an URL.

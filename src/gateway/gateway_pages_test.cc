@@ -181,6 +181,16 @@ TEST(GatewayPages, AFailureNeverReplacesAPage) {
   }
 }
 
+TEST(GatewayPages, NorDoesAnAnswerWhoseHeaderIsTooLarge) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\n");
+  EXPECT_EQ(bed.get("/a").body, "/a 1");
+  bed.clock.advance(11s);
+  bed.origin.answer("/a", 200, {{"X-Large", std::string(100'000, 'x')}}, "large");
+  const Reply reply = bed.get("/a");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "/a 1");
+}
+
 TEST(GatewayPages, WithoutAPageAFailureIsShownAsItIsAndRecoveryIsSeenAtOnce) {
   GatewayBed bed;
   bed.origin.answer("/a", 500, {{"Content-Type", "text/plain"}}, "broken");

@@ -90,6 +90,37 @@ TEST(GatewayPass, AStrangersForwardedFieldsDoNotReachTheOrigin) {
   EXPECT_EQ(told.headers.get("x-forwarded-proto"), "https");
 }
 
+TEST(GatewayPass, AnUnderscoreDoesNotLetForwardedFieldsThrough) {
+  GatewayBed bed;
+  bed.ask("POST", "/a",
+          {{"X_Forwarded_For", "6.6.6.6"},
+           {"X_FORWARDED-HOST", "evil"},
+           {"X_Tenant_Id", "other"},
+           {"X_FaceTheory_Tenant", "other"},
+           {"X_Other", "kept"}},
+          "b");
+  const ServerRequest seen = bed.origin.requests("/a").at(0);
+  EXPECT_FALSE(seen.headers.get("x_forwarded_for"));
+  EXPECT_FALSE(seen.headers.get("x_forwarded-host"));
+  EXPECT_FALSE(seen.headers.get("x_tenant_id"));
+  EXPECT_FALSE(seen.headers.get("x_facetheory_tenant"));
+  EXPECT_EQ(seen.headers.get("x_other"), "kept");
+}
+
+TEST(GatewayPass, WhatARefusedClientHasSentBesideIsNotLookedAt) {
+  GatewayBed bed;
+  for (const char* refused :
+       {"CONNECT example.com:443 HTTP/1.1", "GET /a/../b HTTP/1.1", "TRACE / HTTP/1.1"}) {
+    RawClient client(bed.port());
+    client.send(std::string(refused) + "\r\nHost: x\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n");
+    const Reply reply = read_reply(client);
+    EXPECT_GE(reply.status, 400) << refused;
+    EXPECT_EQ(reply.field("connection"), "close") << refused;
+    EXPECT_EQ(client.rest(), "") << refused;
+  }
+  EXPECT_EQ(bed.origin.count("/smuggled"), 0U);
+}
+
 TEST(GatewayPass, AnAnswerLargerThanAPageMayBeIsPassedOn) {
   GatewayBed bed("[limits]\npage_bytes = \"1 KiB\"\n");
   bed.origin.answer("/big", 200, {{"Content-Type", "text/plain"}}, std::string(5000, 'x'));
@@ -158,6 +189,27 @@ TEST(GatewayPass, TrailersAndInterimAnswersArePassedOn) {
   EXPECT_EQ(reply.field("trailer:X-Check"), "42");
 }
 
+TEST(GatewayPass, ATrailerDoesNotSayWhatAFieldMayNot) {
+  const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
+    for (;;) {
+      auto piece = co_await exchange.read();
+      if (!piece || piece->empty()) break;
+    }
+    std::string names;
+    for (const Headers::Field& field : exchange.trailers())
+      names += field.name + " ";
+    ServerResponse response = plain_response(200, names);
+    [[maybe_unused]] auto sent = co_await exchange.respond(std::move(response));
+  };
+  StreamingBed bed(handler);
+  RawClient client(bed.port());
+  client.send(
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Forwarded-For: 6.6.6.6\r\n"
+      "x_real_ip: 6.6.6.6\r\nX-Tenant-Id: other\r\nx-facetheory-tenant: other\r\nCookie: a=b\r\nX-Sum: "
+      "7\r\n\r\n");
+  EXPECT_EQ(read_reply(client).body, "X-Sum \n");
+}
+
 TEST(GatewayPass, TheOriginDecidesWhetherABodyIsWorthSending) {
   const ExchangeHandler handler = [](ServerExchange& exchange) -> Task<void> {
     std::string text = "refused";
@@ -223,6 +275,13 @@ TEST(GatewayPass, AnOriginThatBreaksOffCutsTheAnswerOff) {
   const std::string answer = client.rest();
   EXPECT_THAT(answer, HasSubstr("half"));
   EXPECT_THAT(answer, Not(HasSubstr("\r\n0\r\n")));
+}
+
+TEST(GatewayPass, NotModifiedGoesOnlyToWhoAskedWhetherItWas) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 304, {}, "");
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "session=1"}}).status, 502);
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "session=1"}, {"If-None-Match", "\"1\""}}).status, 304);
 }
 
 TEST(GatewayPass, AnOriginThatIsNotThereIsABadGateway) {

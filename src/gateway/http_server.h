@@ -36,6 +36,7 @@ struct ServerResponse {
   std::string_view body = {};
   std::shared_ptr<const void> keep_alive = {};  // Owns what `body` points at.
   bool body_omitted = false;                    // 304: the body is not sent. HEAD is seen to by the server.
+  bool close = false;  // The connection ends with it: what else the client has sent is not looked at.
 };
 
 // One request and the way to answer it. Lives and is used on the event loop of its connection, until the handler's

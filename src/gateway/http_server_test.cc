@@ -99,6 +99,24 @@ TEST_F(HttpServerTest, SendsContinueBeforeABodyThatWaitsForIt) {
   EXPECT_THAT(client.until("POST /e hi"), HasSubstr("HTTP/1.1 200"));
 }
 
+TEST_F(HttpServerTest, ABodyOfNoBytesIsNotWaitedFor) {
+  serve();
+  RawClient client(port_);
+  client.send("POST /empty HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_THAT(client.until("POST /empty "), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, NothingButContinueCanBeExpected) {
+  serve();
+  for (const char* expected : {"Expect: x\r\n", "Expect: 100-continue\r\nExpect: x\r\n",
+                               "Expect: x\r\nExpect: 100-continue\r\n", "Expect: 100-continue, x\r\n"}) {
+    EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n" + std::string(expected) + "\r\nhi"),
+                StartsWith("HTTP/1.1 417"))
+        << expected;
+  }
+  EXPECT_EQ(requests_, 0);
+}
+
 TEST_F(HttpServerTest, RefusesAmbiguousFramingAndClosesTheConnection) {
   serve();
   for (const char* request : {

@@ -353,6 +353,8 @@ Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const Route
     kept_cookies.emplace_back(name, value);
     cookie_field += (cookie_field.empty() ? "" : "; ") + (name.empty() ? value : name + "=" + value);
   }
+  // Which is in the key already; the origin cannot make its page without knowing it.
+  if (route.tenant.kind == TenantSource::Kind::header) key.headers.emplace_back(route.tenant.header, *tenant);
   if (!cookie_field.empty()) key.headers.emplace_back("cookie", cookie_field);
 
   Result<Page> page = bad_request("");

@@ -348,8 +348,10 @@ TEST(Tenant, WhereNothingIsLookedUpNobodyIsAsked) {
 }
 
 TEST(Tenant, ATrustedPeerNamesItInTheHeader) {
-  const Page page = Gateway(kTenantHeader).key({.headers = {{"X-Tenant-Id", "acme"}}, .trusted = true}).page;
+  const PageKey key = Gateway(kTenantHeader).key({.headers = {{"X-Tenant-Id", "acme"}}, .trusted = true});
+  const Page& page = key.page;
   EXPECT_EQ(page.tenant, "acme");
+  EXPECT_THAT(key.headers, ElementsAre(Pair("x-tenant-id", "acme"))) << "the origin must know it";
   EXPECT_EQ(page.pk, "TENANT#acme#CACHE#" + sha256_hex("https://example.com/"));
 }
 

@@ -32,6 +32,10 @@ bool takes_trailers(const Headers& headers) {
   return takes;
 }
 
+bool has_condition(const Headers& headers) {
+  return headers.get("if-none-match") || headers.get("if-modified-since");
+}
+
 Headers allowed_trailers(const Headers& trailers) {
   Headers allowed;
   for (const Headers::Field& field : trailers) {
@@ -82,7 +86,10 @@ class Passing {
       taken = written.has_value();
     }
     if (taken && client_.has_body()) {
-      Headers trailers = allowed_trailers(client_.trailers());
+      Headers trailers;
+      for (const Headers::Field& field : allowed_trailers(client_.trailers())) {
+        if (!pass_.takes_trailer || pass_.takes_trailer(field.name)) trailers.add(field.name, field.value);
+      }
       [[maybe_unused]] auto finished = co_await origin_.finish(std::move(trailers));
     }
     co_await client_.client_left();
@@ -98,6 +105,10 @@ class Passing {
       if (head->status == 101) {
         tunnel_ = true;
         prepare_switch(head->headers);
+        co_return;
+      }
+      if (head->status == 304 && !has_condition(client_.request().headers)) {
+        failure_ = Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
         co_return;
       }
       if (head->status >= 200) co_return co_await answer(*std::move(head));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/http/client.h"
@@ -21,6 +22,8 @@ std::optional<std::string> wanted_protocol(const Headers& request);
 struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
   Headers added = {};   // To the answer: Via, Cache-Status, ...
+  // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
+  std::function<bool(std::string_view name)> takes_trailer = {};
   // Called with the head of the answer before the client gets any of it.
   std::function<Task<void>(int status, const Headers& headers)> before_answer = {};
 };

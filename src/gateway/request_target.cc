@@ -27,11 +27,7 @@ Result<std::string> forwarded_scheme(const Headers& headers) {
 }  // namespace
 
 std::string RequestTarget::origin() const {
-  const std::string_view own_port = scheme == "https" ? ":443" : ":80";
-  std::string_view name = host;
-  if (without_port(name).size() + own_port.size() == name.size() && name.ends_with(own_port))
-    name.remove_suffix(own_port.size());
-  return scheme + "://" + std::string(name);
+  return scheme + "://" + host;
 }
 
 std::string RequestTarget::origin_form() const {
@@ -65,6 +61,12 @@ Result<RequestTarget> read_target(std::string_view target, const Headers& header
   auto host = normalise_host(authority);
   if (!host) return std::move(host).error();
   read.host = *std::move(host);
+  // With or without it the page is the same, so it must not show in what the origin makes of it.
+  const std::string_view own_port = read.scheme == "https" ? ":443" : ":80";
+  if (without_port(read.host).size() + own_port.size() == read.host.size() && read.host.ends_with(own_port))
+    read.host.resize(read.host.size() - own_port.size());
+  if (target.find('#') != std::string_view::npos)
+    return bad_target("the target has a fragment, which is the client's own");
 
   const std::size_t question = std::min(target.find('?'), target.size());
   auto path = normalise_path(question == 0 ? "/" : target.substr(0, question));

@@ -12,11 +12,11 @@ namespace facetheory {
 
 struct RequestTarget {
   std::string scheme = "http";  // "http" or "https": what the client used, as far as is known here.
-  std::string host = {};        // As normalise_host() leaves it.
+  std::string host = {};        // As normalise_host() leaves it, without the scheme's own port.
   std::string path = {};        // As normalise_path() leaves it.
   std::string query = {};       // What follows the '?', as it was sent.
 
-  // "https://example.com", with the port only where it is not the scheme's own.
+  // "https://example.com"
   std::string origin() const;
   // "/path?query"
   std::string origin_form() const;

@@ -40,7 +40,11 @@ TEST(RequestTarget, TheNearestProxySaysTheScheme) {
   EXPECT_THAT(odd.error().message, HasSubstr("X-Forwarded-Proto"));
 }
 
-TEST(RequestTarget, TheSchemesOwnPortIsNotPartOfItsOrigin) {
+TEST(RequestTarget, TheSchemesOwnPortIsNotPartOfItsHost) {
+  EXPECT_EQ(read_target("/", {{"Host", "a:00080"}}, false)->host, "a");
+  EXPECT_EQ(read_target("http://a:80/", {{"Host", "b"}}, false)->host, "a");
+  EXPECT_EQ(read_target("/", {{"Host", "[::1]:80"}}, false)->host, "[::1]");
+  EXPECT_EQ(read_target("/", {{"Host", "a:8080"}}, false)->host, "a:8080");
   EXPECT_EQ(read_target("/", {{"Host", "a:80"}}, false)->origin(), "http://a");
   EXPECT_EQ(read_target("/", {{"Host", "a:443"}}, false)->origin(), "http://a:443");
   EXPECT_EQ(read_target("/", {{"Host", "a:443"}, {"X-Forwarded-Proto", "https"}}, true)->origin(),
@@ -48,8 +52,9 @@ TEST(RequestTarget, TheSchemesOwnPortIsNotPartOfItsOrigin) {
 }
 
 TEST(RequestTarget, RefusesWhatNamesNoPage) {
-  for (const std::string_view target : {"*", "example.com:443", "ftp://example.com/",
-                                        "http://user@example.com/", "http:///x", "/a/../b", "/%00"}) {
+  for (const std::string_view target :
+       {"*", "example.com:443", "ftp://example.com/", "http://user@example.com/", "http:///x", "/a/../b",
+        "/%00", "/a#b", "/a?b#c", "http://example.com?a#b"}) {
     EXPECT_FALSE(read_target(target, {{"Host", "example.com"}}, false)) << target;
   }
   EXPECT_FALSE(read_target("/", {}, false));

@@ -15,6 +15,7 @@
 #include "facetheory/base/clock.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
+#include "facetheory/http/field_values.h"
 #include "facetheory/http/http_date.h"
 #include "facetheory/http/reason_phrase.h"
 
@@ -262,7 +263,7 @@ void ServerConnection::take_over_head() {
   decoder_ = {};
   body_left_ = framing_.length;
   body_read_ = 0;
-  body_ended_ = framing_.kind == BodyFraming::Kind::none;
+  body_ended_ = framing_.kind != BodyFraming::Kind::chunked && framing_.length == 0;
   sending_ = Sending::nothing_yet;
   status_ = 0;
   bytes_sent_ = 0;
@@ -272,7 +273,7 @@ void ServerConnection::take_over_head() {
 
 void ServerConnection::begin_exchange() {
   busy_ = true;
-  const auto expected = request_.headers.get("expect");
+  const auto expected = combined(request_.headers, "expect");
   if (expected && !same_text(*expected, "100-continue"))
     return refuse(417, "only 100-continue can be expected");
   if (limits_->body_bytes && framing_.length > *limits_->body_bytes)
@@ -549,7 +550,7 @@ Task<Result<void>> ServerConnection::respond(ServerResponse response) {
   sending_ = Sending::no_body;
   status_ = response.status;
   // A body that will not be read is not worth a connection.
-  if (continue_expected_ ||
+  if (response.close || continue_expected_ ||
       (framing_.kind == BodyFraming::Kind::length && body_left_ > kSkippedBody && !body_ended_))
     close_after_ = true;
   const std::string head = head_of(response.status, response.headers, response.body.size());

@@ -31,6 +31,12 @@ constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
 
 }  // namespace
 
+std::string name_at_origin(std::string_view field) {
+  std::string name = lower_case(field);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 bool is_said_by_proxies(std::string_view name) {
   return std::find(kSaidByProxies.begin(), kSaidByProxies.end(), name) != kSaidByProxies.end();
 }
@@ -40,7 +46,8 @@ Headers varying_fields(const RouteConfig& route, const PageKey& key, const PageR
   for (const Headers::Field& field : request.headers) {
     const std::string name = lower_case(std::string_view(field.name));
     const bool of_one = std::find(kOfOneRequest.begin(), kOfOneRequest.end(), name) != kOfOneRequest.end();
-    const bool withheld = of_one || is_said_by_proxies(name) || name.starts_with("x-facetheory-") ||
+    const std::string read_as = name_at_origin(field.name);
+    const bool withheld = of_one || is_said_by_proxies(read_as) || read_as.starts_with("x-facetheory-") ||
                           strips_field(route, name, request);
     if (!withheld) fields.add(name, field.value);
   }

@@ -21,7 +21,11 @@ namespace facetheory {
 // Pages that a request is led through before it is passed on.
 inline constexpr int kMostVariantSteps = 4;
 
-// A field that a client may send only through a peer that is trusted; the name in lower case.
+// A field's name as origins may read it: in lower case, and '_' is '-' for all that hand fields on as variables (CGI,
+// WSGI, Rack, PHP).
+std::string name_at_origin(std::string_view field);
+
+// A field that a client may send only through a peer that is trusted; as name_at_origin() has it.
 bool is_said_by_proxies(std::string_view name);
 
 // The request as far as a page may depend on it: what variants can be told apart by. Names in lower case.

@@ -4,8 +4,9 @@
 // because only the caller knows whether that is safe. `open` gives the same in pieces. The error code tells what happened
 // to the request:
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
-//   ambiguous    at least one byte of it was sent and no whole answer came back
-//   exhausted    the answer is larger than max_response_bytes, or its head than max_response_header_bytes
+//   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is larger
+//                than max_response_header_bytes, say
+//   exhausted    the body of the answer is larger than max_response_bytes
 // The client may be used from any thread; its connections live on a strand of the executor it was made with,
 // which must keep running while calls are in flight. Cancelling a call closes its connection.
 #pragma once

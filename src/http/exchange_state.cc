@@ -161,7 +161,7 @@ Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit
       if (outcome.state == HeadState::bad) {
         state->answer_ = Answer::failed;
         if (outcome.status != 431) co_return state->bad_answer(outcome.why);
-        co_return Error{ErrorCode::exhausted,
+        co_return Error{ErrorCode::ambiguous,
                         "the answer of " + state->pool_->url() +
                             " is larger than allowed: its head has more than " + std::to_string(limit) +
                             " bytes (max_response_header_bytes) or " + std::to_string(kMaxHeadFields) +

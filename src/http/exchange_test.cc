@@ -416,7 +416,7 @@ TEST(HttpExchange, RefusesAHeadLargerThanAllowed) {
     const Result<HttpResponseStart> head = run(exchange->read_head());
     EXPECT_EQ(head.has_value(), limit == 2000);
     if (!head) {
-      expect_error(only_error(head), ErrorCode::exhausted, "500 bytes (max_response_header_bytes)");
+      expect_error(only_error(head), ErrorCode::ambiguous, "500 bytes (max_response_header_bytes)");
     }
   }
 }
