@@ -358,7 +358,8 @@ class Gateway:
         for key, value in {"listen": '"127.0.0.1:0"', "admin": '"127.0.0.1:0"', "access_log": '"off"', "threads": "2"}.items():
             if not any(line.startswith(f"{key} =") for line in text.splitlines()):
                 text += f"\n{key} = {value}"
-        text += f'\n[limits]\n{self.parts["limits"]}\n[origins.web]\nurl = "http://127.0.0.1:{self.origin_port}"\nhost = "{self.name}"\n{self.parts["origin"]}\n'
+        host = "" if "host =" in self.parts["origin"] else f'host = "{self.name}"'
+        text += f'\n[limits]\n{self.parts["limits"]}\n[origins.web]\nurl = "http://127.0.0.1:{self.origin_port}"\n{host}\n{self.parts["origin"]}\n'
         text += f'[defaults]\nlease = "2s"\n{self.parts["defaults"]}\n{self.parts["routes"]}\n'
         self.file.write_text(text)
 
@@ -487,6 +488,17 @@ class Scenario:
         self.origin = Origin()
         stack.callback(self.origin.vanish)
 
+    def behind(self, origin):
+        """Another origin than the one that counts renders."""
+        self.origin.vanish()
+        self.origin = origin
+        self.stack.callback(origin.vanish)
+        return origin
+
+    def in_memory(self):
+        self.table, self.bodies = "memory:", "memory:"
+        return self
+
     def on(self, kind, relayed=False):
         if kind == "lmdb":
             return self
@@ -529,14 +541,15 @@ class Stores:
     def __init__(self):
         self.lock, self.started = threading.Lock(), {}
 
-    def _get(self, name, make):
+    def get(self, name, make):
+        """What all cases of a file share; it is made once, and stopped at the end."""
         with self.lock:
             if name not in self.started:
                 self.started[name] = make()
             return self.started[name]
 
-    dynamodb = property(lambda self: self._get("dynamodb", DynamoDbLocal))
-    s3 = property(lambda self: self._get("s3", S3Server))
+    dynamodb = property(lambda self: self.get("dynamodb", DynamoDbLocal))
+    s3 = property(lambda self: self.get("s3", S3Server))
 
     def stop(self):
         for server in self.started.values():
