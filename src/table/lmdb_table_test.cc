@@ -84,6 +84,19 @@ TEST_F(LmdbTableTest, TwoTablesOfOneProcessMayNameTheSameDirectory) {
   EXPECT_EQ(*get(**second, kPage.key), kPage);
 }
 
+TEST_F(LmdbTableTest, ItsVersionIsTheSameUntilSomebodyWrites) {
+  const auto ours = open();
+  const auto theirs = open();
+  put(**theirs, kPage);
+  const auto before = (*ours)->version();
+  ASSERT_TRUE(before);
+  EXPECT_EQ(*get(**ours, kPage.key), kPage);
+  EXPECT_EQ((*ours)->version(), before);
+  Write lease = Put{Item{{"CACHE#page", "LOCK"}, {{"lease_token", "t"}}}};
+  ASSERT_TRUE(run((*theirs)->write(std::move(lease), Durability::process)));
+  EXPECT_NE((*ours)->version(), before);
+}
+
 TEST_F(LmdbTableTest, MayBeOpenedWhileAnotherThreadClosesIt) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
