@@ -8,6 +8,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/counted.h"
 #include "facetheory/cache/flights.h"
 #include "facetheory/cache/page_memory.h"
 
@@ -30,17 +31,6 @@ struct Verdict {
   bool rejected = false;        // It is fresh but for its review.
   bool when_contended = false;  // It may be served while another node renders,
   bool when_failed = false;     // and when nothing came of the waiting.
-};
-
-class Counted {
- public:
-  explicit Counted(std::atomic<std::size_t>& count) : count_(count) { ++count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-  ~Counted() { --count_; }
-
- private:
-  std::atomic<std::size_t>& count_;
 };
 
 }  // namespace

@@ -158,7 +158,8 @@ class Explain final : public Command {
     if (!config) return usage(config.error().message);
     ExplainRequest request{*url_, headers_, peer_};
     if (!headers_.get("host") && !config->listen.empty())
-      request.headers.add("Host", host_of(config->listen.front()));
+      request.headers.add("Host",
+                          host_field({false, config->listen.front().host, config->listen.front().port}));
     boost::asio::io_context context(1);
     const Site site(*std::move(config), context.get_executor());
     const Result<Explanation> explained = explain_with(site, context, std::move(request));
@@ -169,12 +170,6 @@ class Explain final : public Command {
   }
 
  private:
-  static std::string host_of(const ListenAddress& address) {
-    const bool v6 = address.host.find(':') != std::string::npos;
-    const std::string host = v6 ? "[" + address.host + "]" : address.host;
-    return address.port == 80 ? host : host + ":" + std::to_string(address.port);
-  }
-
   static Answer answer_of(const Config& config, const std::string& file, const Explanation& explained,
                           std::int64_t now) {
     Answer answer = done(std::string(facetheory::name(explained.next)));

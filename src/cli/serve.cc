@@ -2,13 +2,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <unistd.h>
 
 #include "facetheory/base/log.h"
+#include "facetheory/base/loop_thread.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
@@ -28,23 +26,13 @@ std::string url_of(const ListenAddress& address) {
 // The demo site, on a thread of its own.
 class DemoSite {
  public:
-  DemoSite()
-      : guard_(context_.get_executor()),
-        server_({{context_.get_executor(), whole_requests(demo_origin())}}),
-        thread_([this] { context_.run(); }) {}
-  ~DemoSite() {
-    guard_.reset();
-    context_.stop();
-    thread_.join();
-  }
+  DemoSite() : server_({{thread_.executor(), whole_requests(demo_origin())}}) {}
 
   Result<std::uint16_t> listen() { return server_.listen("127.0.0.1", 0); }
 
  private:
-  boost::asio::io_context context_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  LoopThread thread_;
   HttpServer server_;
-  std::thread thread_;
 };
 
 class Serve final : public Command {

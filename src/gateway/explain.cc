@@ -5,12 +5,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/gateway/asked_page.h"
 #include "facetheory/gateway/page_answer.h"
-#include "facetheory/gateway/page_key.h"
-#include "facetheory/gateway/pass_through.h"
-#include "facetheory/gateway/peers.h"
-#include "facetheory/gateway/replay.h"
-#include "facetheory/gateway/request_rules.h"
 #include "facetheory/gateway/variant.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/invalidate.h"
@@ -142,29 +138,18 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     return told;
   };
 
-  const auto peer = parse_ip(request.peer);
-  told.trusted = peer && contains(site.config.trusted_peers, *peer);
-  auto target = read_target(request.target, request.headers, told.trusted);
-  if (!target) co_return refused(target.error().message);
-  told.target = *std::move(target);
-  const auto match = site.routes.match(told.target.host, "GET", told.target.path);
-  if (!match) co_return refused("no route of this gateway has this path");
-  told.route = match->route;
-  const RouteConfig& route = site.config.routes[match->route];
-  const Headers headers = end_to_end(request.headers);
-  const RequestRules rules = read_rules("GET", headers, {route.honour_client_freshness});
-  const PageRequest asked{
-      headers,           "GET",       told.target.scheme, told.target.host, told.target.path,
-      told.target.query, told.trusted};
-  auto found = page_key(site.config, route, match->variables, asked);
-  if (!found) co_return refused(found.error().message);
-  if (const auto* bypass = std::get_if<Bypass>(&*found)) co_return passed(bypass->reason);
-  if (wanted_protocol(request.headers)) co_return passed("it asks for another protocol");
-  if (rules.for_origin) co_return passed("only the origin can tell whether its condition holds");
-  const PageKey key = std::get<PageKey>(*std::move(found));
+  AskedPage asked = asked_page(site, "GET", request.target, request.headers, request.peer);
+  told.target = asked.target;
+  told.trusted = asked.trusted;
+  told.route = asked.route;
+  if (auto* why = std::get_if<Refused>(&asked.found)) co_return refused(std::move(why->why));
+  if (const auto* bypass = std::get_if<Bypass>(&asked.found)) co_return passed(bypass->reason);
+  const RouteConfig& route = site.config.routes[*asked.route];
+  const RequestRules& rules = asked.rules;
+  const PageKey key = std::get<PageKey>(std::move(asked.found));
   told.tags = key.tags;
 
-  const Headers fields = varying_fields(route, key, asked);
+  const Headers fields = varying_fields(route, key, asked.request("GET"));
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
     auto read = co_await read_page(isr, engine, page);

@@ -7,61 +7,25 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/counted.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
 #include "facetheory/base/run_on.h"
+#include "facetheory/gateway/asked_page.h"
 #include "facetheory/gateway/invalidation.h"
 #include "facetheory/gateway/origin_render.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/page_key.h"
 #include "facetheory/gateway/pass_through.h"
-#include "facetheory/gateway/peers.h"
-#include "facetheory/gateway/replay.h"
-#include "facetheory/gateway/request_target.h"
 #include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
-#include "facetheory/http/reason_phrase.h"
+#include "facetheory/http/response_writer.h"
 #include "facetheory/isr/invalidate.h"
 
 namespace facetheory {
 namespace {
 
-constexpr std::string_view kVia = "1.1 facetheory";
 constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
-
-template <typename Names>
-bool is_among(const Names& names, std::string_view name) {
-  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
-}
-
-// In one place: which status tells of which error.
-int status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid:
-      return 400;
-    case ErrorCode::unauthorized:
-      return 403;
-    case ErrorCode::unavailable:
-    case ErrorCode::exhausted:
-      return 503;
-    case ErrorCode::ambiguous:
-      return 502;
-    default:
-      return 500;
-  }
-}
-
-// One more, as long as it lives.
-class Counted {
- public:
-  explicit Counted(int& count) : count_(count) { ++count_; }
-  ~Counted() { --count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  int& count_;
-};
 
 }  // namespace
 
@@ -77,7 +41,8 @@ class Gateway::Request {
         passing_(std::move(passing)),
         exchange_(exchange),
         request_(exchange.request()),
-        headers_(end_to_end(request_.headers)) {}
+        asked_(asked_page(*site_, request_.method, request_.target, request_.headers, request_.peer)),
+        route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
   Task<void> answer();
 
@@ -90,7 +55,7 @@ class Gateway::Request {
     record.status = exchange_.status();
     record.bytes = exchange_.bytes_sent();
     record.state = state_;
-    record.host = target_.host;
+    record.host = asked_.target.host;
     record.tenant = tenant_;
     if (route_ != nullptr) record.route = route_->pattern.text();
     record.reason = reason_;
@@ -109,15 +74,13 @@ class Gateway::Request {
   Task<void> send_unstored(Served served, Forwarded forwarded);
   Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
+  void add_retry_after(Headers& headers, std::int64_t retry_at) const;
   Task<void> invalidate_after(int status, const Headers& headers);
   Task<void> purge_url(PageKey key, bool tagged);
   Headers naming_tenants() const;
   bool withheld(std::string_view field, const PageRequest& asked) const;
   bool names_tenant(std::string_view field) const;
 
-  PageRequest page_request(std::string_view method) const {
-    return {headers_, method, target_.scheme, target_.host, target_.path, target_.query, trusted_};
-  }
   HttpRequest render_request(const PageKey& key, const std::vector<std::string>& varying,
                              const Headers& offered_fields) const;
   StorePolicy store_policy() const;
@@ -129,13 +92,9 @@ class Gateway::Request {
   const std::shared_ptr<const OriginClients> passing_;
   ServerExchange& exchange_;
   const ServerRequest& request_;
-  const Headers headers_;  // Without what concerns the connection only.
+  AskedPage asked_;
+  const RouteConfig* const route_;  // Null: none, and it is refused.
 
-  bool trusted_ = false;
-  RequestTarget target_;
-  const RouteConfig* route_ = nullptr;
-  PathVariables variables_;
-  RequestRules rules_;
   std::string tenant_;
   std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
   std::string state_ = "refused";
@@ -143,31 +102,13 @@ class Gateway::Request {
 };
 
 Task<void> Gateway::Request::answer() {
-  const Config& config = site_->config;
-  const auto peer = parse_ip(request_.peer);
-  trusted_ = peer && contains(config.trusted_peers, *peer);
-  if (request_.method == "CONNECT") co_return co_await refuse(501, "this is no proxy for CONNECT");
-  if (request_.method == "TRACE") co_return co_await refuse(405, "TRACE is not answered here");
-  auto target = read_target(request_.target, request_.headers, trusted_);
-  if (!target) co_return co_await refuse(400, target.error().message);
-  target_ = *std::move(target);
-
-  const auto match = site_->routes.match(target_.host, request_.method, target_.path);
-  if (!match) co_return co_await refuse(404, "no route of this gateway has this path");
-  route_ = &config.routes[match->route];
-  variables_ = match->variables;
-  rules_ = read_rules(request_.method, headers_, {route_->honour_client_freshness});
-  auto key = page_key(config, *route_, variables_, page_request(request_.method));
-  if (!key) co_return co_await refuse(status_of(key.error().code), key.error().message);
-  if (auto* bypass = std::get_if<Bypass>(&*key)) {
-    const Forwarded why = rules_.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
+  if (auto* refused = std::get_if<Refused>(&asked_.found))
+    co_return co_await refuse(refused->status, std::move(refused->why));
+  if (auto* bypass = std::get_if<Bypass>(&asked_.found)) {
+    const Forwarded why = asked_.rules.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
     co_return co_await pass(std::move(bypass->reason), why);
   }
-  if (wanted_protocol(request_.headers))
-    co_return co_await pass("it asks for another protocol", Forwarded::bypass);
-  if (rules_.for_origin)
-    co_return co_await pass("only the origin can tell whether its condition holds", Forwarded::bypass);
-  co_await serve_page(std::get<PageKey>(*std::move(key)));
+  co_await serve_page(std::get<PageKey>(std::move(asked_.found)));
 }
 
 // --- pages ------------------------------------------------------------------------------------------------------
@@ -176,19 +117,19 @@ HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vect
                                              const Headers& offered_fields) const {
   HttpRequest request;
   request.target = key.target;
-  request.host = host_for(site_->config.origins.at(route_->origin), target_.host);
+  request.host = host_for(site_->config.origins.at(route_->origin), asked_.target.host);
   std::vector<std::string> keyed;
   for (const auto& [name, value] : key.headers) {
     request.headers.add(name, value);
     keyed.push_back(name);
   }
   for (const Headers::Field& field : offered_fields) {
-    const bool wanted = is_among(varying, field.name) || route_->forward.matches(field.name);
-    if (wanted && !is_among(keyed, field.name)) request.headers.add(field.name, field.value);
+    const bool wanted = contains_name(varying, field.name) || route_->forward.matches(field.name);
+    if (wanted && !contains_name(keyed, field.name)) request.headers.add(field.name, field.value);
   }
   request.headers.set("accept-encoding", "identity");
-  request.headers.add("X-Forwarded-Proto", target_.scheme);
-  request.headers.add("X-Forwarded-Host", target_.host);
+  request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
+  request.headers.add("X-Forwarded-Host", asked_.target.host);
   request.headers.add("Via", std::string(kVia));
   return request;
 }
@@ -198,13 +139,13 @@ StorePolicy Gateway::Request::store_policy() const {
   policy.revalidate = route_->revalidate;
   policy.not_found = route_->not_found;
   policy.gone = route_->gone;
-  policy.origin = target_.origin();
+  policy.origin = asked_.target.origin();
   return policy;
 }
 
 Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
-  const Headers may_vary = varying_fields(*route_, key, page_request("GET"));
+  const Headers may_vary = varying_fields(*route_, key, asked_.request("GET"));
   std::optional<Forwarded> forwarded;
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
@@ -212,7 +153,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
                         render_request(key, varying_, may_vary),
                         store_policy(),
                         key.tags,
-                        url_tag(target_, key.target),
+                        url_tag(asked_.target, key.target),
                         &parts_.metrics.origin(route_->origin)};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
@@ -224,8 +165,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.page = page;
     serve.policy = route_->policy;
     serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
-    serve.only_if_cached = rules_.only_if_cached || rules_.no_store;
-    const auto id = trusted_ ? headers_.get(site_->config.request_id_header) : std::nullopt;
+    serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store;
+    const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
       serve.request_id = std::string(*id);
       serve.inputs = {{"page", page.pk}};
@@ -233,11 +174,10 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     std::optional<Forwarded> seen;  // Of the page that stood there before.
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       const PreparedPage& stored = prepared(body);
-      Review review = review_page(stored, meta, state, rules_, parts_.isr.now());
+      Review review = review_page(stored, meta, state, asked_.rules, parts_.isr.now());
       review.suits = suits(stored, may_vary);
-      seen = state == PageState::fresh && review_page(stored, meta, state, {}, parts_.isr.now()).fresh
-                 ? Forwarded::request
-                 : Forwarded::stale;
+      const bool fresh = state == PageState::fresh && age_of(stored, meta, parts_.isr.now()).fresh_for > 0;
+      seen = fresh ? Forwarded::request : Forwarded::stale;
       return review;
     };
     const WarmMoment before = warm_.moment();
@@ -273,7 +213,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::pass:
         co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
       case ServedAs::absent:
-        if (!rules_.only_if_cached) co_return co_await pass("the request says no-store", Forwarded::request);
+        if (!asked_.rules.only_if_cached)
+          co_return co_await pass("the request says no-store", Forwarded::request);
         state_ = name(served->as);
         co_return co_await refuse(
             504, "nothing is stored that could answer this, and the request says only-if-cached");
@@ -293,7 +234,7 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
   state_ = name(served.as);
   reason_ = served.reason;
   const PreparedPage& page = prepared(*served.body);
-  Coding coding = coding_for(page, request_.method, headers_);
+  Coding coding = coding_for(page, request_.method, asked_.headers);
   auto bytes = page.coded(coding);
   if (!bytes) {
     const auto make = [](std::shared_ptr<const Body> body, Coding in) -> Task<Result<std::string>> {
@@ -308,7 +249,7 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
       bytes = page.coded(coding);
     }
   }
-  const AnswerContext context{request_.method, headers_, parts_.isr.now(), forwarded};
+  const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
   ServerResponse response = answer_with_page(served, bytes, coding, context);
   if (served.as == ServedAs::hit) keep_warm(served, before, coding, bytes, response);
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
@@ -323,7 +264,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   head.target = request_.target;
   for (const Headers::Field& field : request_.headers)
     head.fields.push_back({field.name, field.value});
-  const std::string_view key = warm_.key_of(head, trusted_);
+  const std::string_view key = warm_.key_of(head, asked_.trusted);
   if (key.empty() || served.meta.pinned) return;  // A pin's window is nobody's business.
   const PreparedPage& page = prepared(*served.body);
   WarmPage warm;
@@ -335,19 +276,17 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
   warm.moment = before;
   warm.known_at = served.known_at;
-  warm.host = target_.host;
+  warm.host = asked_.target.host;
   warm.tenant = tenant_;
   warm.route = route_->pattern.text();
   warm.status = response.status;
-  warm.head = "HTTP/1.1 " + std::to_string(response.status) + " " +
-              std::string(reason_phrase(response.status)) + "\r\n";
+  append_status_line(warm.head, response.status);
   for (const Headers::Field& field : response.headers) {
     const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
                                 same_text(field.name, "x-facetheory-isr");
-    if (!of_this_second) warm.head.append(field.name).append(": ").append(field.value).append("\r\n");
+    if (!of_this_second) append_field(warm.head, field.name, field.value);
   }
-  if (response.status != 204)
-    warm.head.append("Content-Length: ").append(std::to_string(bytes->size())).append("\r\n");
+  if (response.status != 204) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
   warm_.keep(key, varying_, std::move(warm));
 }
@@ -362,9 +301,7 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
   if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
   for (const auto& [name, value] : metadata.headers)
     response.headers.add(name, value);
-  const std::int64_t wait = served.retry_at - parts_.isr.now();
-  if (wait > 0 && !response.headers.get("retry-after"))
-    response.headers.add("Retry-After", std::to_string(wait));
+  add_retry_after(response.headers, served.retry_at);
   response.headers.add("Via", std::string(kVia));
   CacheStatus status;
   status.forwarded = forwarded;
@@ -375,13 +312,18 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
 }
 
+// Where the origin has not said it itself.
+void Gateway::Request::add_retry_after(Headers& headers, std::int64_t retry_at) const {
+  const std::int64_t wait = retry_at - parts_.isr.now();
+  if (wait > 0 && !headers.get("retry-after")) headers.add("Retry-After", std::to_string(wait));
+}
+
 Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
   if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
   // Who is refused may have sent more in the belief not to be: what follows a CONNECT is meant for the tunnel.
   response.close = status < 500 || status == 501;
-  const std::int64_t wait = retry_at - parts_.isr.now();
-  if (wait > 0) response.headers.add("Retry-After", std::to_string(wait));
+  add_retry_after(response.headers, retry_at);
   response.headers.add("Cache-Control", "no-store");
   response.headers.add("X-FaceTheory-ISR", state_);
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
@@ -394,12 +336,12 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   reason_ = std::move(reason);
   PassThrough pass;
   pass.request.method = request_.method;
-  pass.request.target = target_.origin_form();
-  pass.request.host = host_for(site_->config.origins.at(route_->origin), target_.host);
-  const PageRequest asked = page_request(request_.method);
+  pass.request.target = asked_.target.origin_form();
+  pass.request.host = host_for(site_->config.origins.at(route_->origin), asked_.target.host);
+  const PageRequest asked = asked_.request(request_.method);
   std::string forwarded_for = request_.peer;
-  for (const Headers::Field& field : headers_) {
-    if (same_text(field.name, "x-forwarded-for") && trusted_)
+  for (const Headers::Field& field : asked_.headers) {
+    if (same_text(field.name, "x-forwarded-for") && asked_.trusted)
       forwarded_for = field.value + ", " + request_.peer;
     if (!same_text(field.name, "content-length") && !withheld(field.name, asked))
       pass.request.headers.add(field.name, field.value);
@@ -408,15 +350,15 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     return !withheld(name, asked) && !names_tenant(name);
   };
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
-  pass.request.headers.add("X-Forwarded-Proto", target_.scheme);
-  pass.request.headers.add("X-Forwarded-Host", target_.host);
+  pass.request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
+  pass.request.headers.add("X-Forwarded-Host", asked_.target.host);
   pass.request.headers.add("Via", std::string(kVia));
 
   CacheStatus status;
   status.forwarded = forwarded;
   pass.added.add("Via", std::string(kVia));
   add_cache_status(pass.added, status, state_);
-  if (rules_.kind == RequestKind::invalidate) {
+  if (asked_.rules.kind == RequestKind::invalidate) {
     pass.before_answer = [this](int answered, const Headers& headers) {
       return invalidate_after(answered, headers);
     };
@@ -435,7 +377,7 @@ bool Gateway::Request::withheld(std::string_view field, const PageRequest& asked
   const std::string name = name_at_origin(field);
   return name == "host" || name.starts_with("x-facetheory-") || is_said_by_proxies(name) ||
          strips_field(*route_, lower_case(field), asked) ||
-         (names_tenant(field) && !is_among(site_->config.boundary_headers, field));
+         (names_tenant(field) && !contains_name(site_->config.boundary_headers, field));
 }
 
 bool Gateway::Request::names_tenant(std::string_view field) const {
@@ -449,7 +391,7 @@ bool Gateway::Request::names_tenant(std::string_view field) const {
 Headers Gateway::Request::naming_tenants() const {
   Headers kept;
   for (const std::string& name : site_->config.boundary_headers) {
-    if (const auto value = headers_.get(name)) kept.add(name, std::string(*value));
+    if (const auto value = asked_.headers.get(name)) kept.add(name, std::string(*value));
   }
   return kept;
 }
@@ -460,10 +402,10 @@ Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
   const auto complain = [&](const Error& error) {
     log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(error));
   };
-  std::string tag = url_tag(target_, key.target);
+  std::string tag = url_tag(asked_.target, key.target);
   auto meta = co_await get_meta(parts_.isr, key.page, Consistency::strong);
   const bool known = meta && *meta;
-  if (known) tagged = tagged || is_among((*meta)->tags, tag);
+  if (known) tagged = tagged || contains_name((*meta)->tags, tag);
   if (!known || !(*meta)->pinned) {
     auto purged = co_await purge(parts_.isr, key.page);
     if (!purged) complain(purged.error());
@@ -477,29 +419,27 @@ Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
 // Before the client learns that its change was made, nobody is served what was true before it.
 Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers) {
   const Invalidation found =
-      invalidated_by(request_.method, target_.origin(), target_.origin_form(), status, headers);
+      invalidated_by(request_.method, asked_.target.origin(), asked_.target.origin_form(), status, headers);
   if (found.empty()) co_return;
   for (const std::string& text : found.targets) {
     const std::size_t question = std::min(text.find('?'), text.size());
     auto path = normalise_path(std::string_view(text).substr(0, question));
     if (!path) continue;
-    const auto match = site_->routes.match(target_.host, "GET", *path);
+    const auto match = site_->routes.match(asked_.target.host, "GET", *path);
     if (!match) continue;
     const RouteConfig& route = site_->config.routes[match->route];
-    PageRequest plain = page_request("GET");
     const Headers tenants = naming_tenants();
-    const PageRequest bare{tenants,      "GET",
-                           plain.scheme, plain.host,
-                           *path,        std::string_view(text).substr(std::min(question + 1, text.size())),
-                           plain.trusted};
+    const std::string_view query = std::string_view(text).substr(std::min(question + 1, text.size()));
+    const PageRequest bare{tenants, "GET", asked_.target.scheme, asked_.target.host,
+                           *path,   query, asked_.trusted};
     auto key = page_key(site_->config, route, match->variables, bare);
     if (key && std::holds_alternative<PageKey>(*key))
       co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
   }
   for (const std::string& group : found.groups) {
-    auto tenant = tenant_of(site_->config, *route_, page_request(request_.method));
+    auto tenant = tenant_of(site_->config, *route_, asked_.request(request_.method));
     if (!tenant) continue;
-    std::string tag = group_tag(target_.origin(), group);
+    std::string tag = group_tag(asked_.target.origin(), group);
     auto marked = co_await mark_tag(parts_.isr, *tenant, std::move(tag), MarkKind::purge);
     if (!marked)
       log(LogLevel::warning, "the cache group could not be invalidated: " + to_string(marked.error()));
@@ -539,12 +479,7 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
 
 const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer) {
   const Duration began = parts_.isr.clock.monotonic();
-  bool trusted = false;
-  if (!site_->config.trusted_peers.empty()) {
-    const auto address = parse_ip(peer);
-    trusted = address && contains(site_->config.trusted_peers, *address);
-  }
-  const std::string_view key = warm_.key_of(head, trusted);
+  const std::string_view key = warm_.key_of(head, is_trusted(site_->config, peer));
   const WarmPage* page = key.empty() ? nullptr : warm_.find(key);
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();

@@ -30,13 +30,7 @@ class StreamingBed {
   explicit StreamingBed(ExchangeHandler handler, const std::string& lines = "") {
     server_ = std::make_unique<HttpServer>(std::vector<EventLoop>{{test::executor(), std::move(handler)}});
     const std::uint16_t port = *server_->listen("127.0.0.1", 0);
-    auto config =
-        read_config("origin = \"http://127.0.0.1:" + std::to_string(port) +
-                        "\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\ntable = \"memory:\"\nbodies = "
-                        "\"memory:\"\naccess_log = \"off\"\n" +
-                        lines,
-                    "test.toml");
-    service_ = *Service::start(*std::move(config));
+    service_ = *Service::start(test::bed_config(port, lines));
   }
   ~StreamingBed() {
     service_->stop();
@@ -285,12 +279,7 @@ TEST(GatewayPass, NotModifiedGoesOnlyToWhoAskedWhetherItWas) {
 }
 
 TEST(GatewayPass, AnOriginThatIsNotThereIsABadGateway) {
-  auto config = read_config(
-      "origin = \"http://127.0.0.1:1\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\ntable = "
-      "\"memory:\"\nbodies = "
-      "\"memory:\"\naccess_log = \"off\"\n",
-      "test.toml");
-  auto service = *Service::start(*std::move(config));
+  auto service = *Service::start(test::bed_config(1, ""));
   RawClient client(service->listening().front().port);
   client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
   EXPECT_EQ(read_reply(client).status, 502);

@@ -136,7 +136,7 @@ ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std:
   if (from_store(served.as) || told_age > 0) response.headers.add("Age", std::to_string(told_age));
   if (coding != Coding::identity && !unmodified)
     response.headers.add("Content-Encoding", std::string(name(coding)));
-  response.headers.add("Via", "1.1 facetheory");
+  response.headers.add("Via", std::string(kVia));
   add_cache_status(response.headers, status_of(served, age, context), name(served.as));
 
   struct Owner {

@@ -20,6 +20,9 @@ namespace facetheory {
 // EngineOptions::prepare of who reads pages with what follows.
 PreparedBody prepare_page(Body body);
 
+// How this gateway names itself in Via.
+inline constexpr std::string_view kVia = "1.1 facetheory";
+
 // When the page that META points at was made; also while it is invalidated.
 std::int64_t generation_of(const MetaRow& meta);
 

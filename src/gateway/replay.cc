@@ -35,15 +35,10 @@ constexpr std::array<std::string_view, 3> kOfTheBytes = {"content-encoding", "co
 constexpr std::array<std::string_view, 4> kForCaches = {"cache-tag", "surrogate-key", "surrogate-control",
                                                         "age"};
 
-template <typename Names>
-bool names_contain(const Names& names, std::string_view name) {
-  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
-}
-
 std::vector<std::string> named_by_connection(const Headers& headers) {
   std::vector<std::string> names;
   for_each_element(headers, "connection", [&](std::string_view element) {
-    if (!names_contain(kNeverNamedAway, element)) names.push_back(lower_case(element));
+    if (!contains_name(kNeverNamedAway, element)) names.push_back(lower_case(element));
   });
   return names;
 }
@@ -60,7 +55,7 @@ Headers end_to_end(const Headers& headers) {
   const std::vector<std::string> named = named_by_connection(headers);
   Headers kept;
   for (const Headers::Field& field : headers) {
-    if (names_contain(kOfOneConnection, field.name) || names_contain(named, field.name)) continue;
+    if (contains_name(kOfOneConnection, field.name) || contains_name(named, field.name)) continue;
     kept.add(field.name, field.value);
   }
   return kept;
@@ -71,7 +66,7 @@ ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::st
   for (const Headers::Field& field : end_to_end(response)) {
     std::string name = lower_case(std::string_view(field.name));
     if (name.starts_with("x-facetheory-")) continue;  // Ours to say.
-    if (!well_formed_field(field) || names_contain(kNeverStored, name) || names_contain(withheld, name))
+    if (!well_formed_field(field) || contains_name(kNeverStored, name) || contains_name(withheld, name))
       continue;
     if (name == "content-type") {
       if (replayed.content_type.empty()) replayed.content_type = trimmed(field.value);
@@ -85,7 +80,7 @@ ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::st
 ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modified,
                           const std::vector<std::string>& withheld) {
   ReplayedHeaders update = worth_storing(not_modified, withheld);
-  std::erase_if(update.headers, [](const auto& field) { return names_contain(kOfTheBytes, field.first); });
+  std::erase_if(update.headers, [](const auto& field) { return contains_name(kOfTheBytes, field.first); });
   const auto replaced = [&](const std::string& name) {
     return std::any_of(update.headers.begin(), update.headers.end(),
                        [&](const auto& field) { return field.first == name; });
@@ -93,14 +88,14 @@ ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modi
   ReplayedHeaders result;
   result.content_type = update.content_type.empty() ? stored.content_type : update.content_type;
   for (const auto& field : stored.headers) {
-    if (!replaced(field.first) && !names_contain(withheld, field.first)) result.headers.push_back(field);
+    if (!replaced(field.first) && !contains_name(withheld, field.first)) result.headers.push_back(field);
   }
   result.headers.insert(result.headers.end(), update.headers.begin(), update.headers.end());
   return result;
 }
 
 bool sent_to_clients(std::string_view name) {
-  return !names_contain(kForCaches, name);
+  return !contains_name(kForCaches, name);
 }
 
 bool sent_with_not_modified(std::string_view name) {

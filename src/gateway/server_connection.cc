@@ -17,7 +17,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/http_date.h"
-#include "facetheory/http/reason_phrase.h"
+#include "facetheory/http/response_writer.h"
 
 namespace facetheory {
 namespace {
@@ -39,11 +39,6 @@ Error client_gone(const char* what) {
 
 bool bodiless(int status) {
   return status == 204 || status == 304 || status < 200;
-}
-
-void append_fields(std::string& head, const Headers& headers) {
-  for (const Headers::Field& field : headers)
-    head.append(field.name).append(": ").append(field.value).append("\r\n");
 }
 
 }  // namespace
@@ -523,18 +518,15 @@ std::string ServerConnection::head_of(int status, const Headers& headers,
                                       std::optional<std::uint64_t> length) {
   std::string head;
   head.reserve(512);
-  head.append("HTTP/1.1 ")
-      .append(std::to_string(status))
-      .append(" ")
-      .append(reason_phrase(status))
-      .append("\r\n");
-  append_fields(head, headers);
+  append_status_line(head, status);
+  for (const Headers::Field& field : headers)
+    append_field(head, field.name, field.value);
   if (status < 200) return head.append("\r\n");
   if (!headers.get("date")) head.append(loop_->date_field());
   if (sending_ == Sending::chunked) {
     head.append("Transfer-Encoding: chunked\r\n");
   } else if (length && status != 204 && status != 304) {
-    head.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
+    append_field(head, "Content-Length", std::to_string(*length));
   }
   if (loop_->draining) close_after_ = true;
   if (close_after_) {

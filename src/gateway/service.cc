@@ -8,8 +8,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -17,6 +15,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/base/loop_thread.h"
 #include "facetheory/base/run_on.h"
 #include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
@@ -41,24 +40,6 @@ namespace asio = boost::asio;
 // limits.page_bytes long.
 constexpr std::chrono::seconds kTableReadLimit{2};
 constexpr std::chrono::seconds kBodyReadLimit{3};
-
-// An event loop on a thread of its own.
-class LoopThread {
- public:
-  LoopThread() : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {}
-  ~LoopThread() {
-    guard_.reset();
-    context_.stop();
-    thread_.join();
-  }
-
-  asio::any_io_executor executor() { return context_.get_executor(); }
-
- private:
-  asio::io_context context_;
-  asio::executor_work_guard<asio::io_context::executor_type> guard_;
-  std::thread thread_;
-};
 
 ServerLimits server_limits(const Limits& limits) {
   ServerLimits server;

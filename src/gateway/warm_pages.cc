@@ -6,6 +6,8 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/gateway/cache_status.h"
 #include "facetheory/gateway/nextjs.h"
+#include "facetheory/gateway/page_key.h"
+#include "facetheory/http/field_values.h"
 
 namespace facetheory {
 namespace {
@@ -34,10 +36,6 @@ constexpr std::string_view kLongWay[] = {"authorization",
                                          "proxy-authorization"};
 constexpr std::string_view kLongWayTrusted[] = {"x-forwarded-proto"};
 
-bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl)
@@ -57,9 +55,7 @@ void WarmPages::configure(const Config& config) {
     counting_.insert(counting_.end(), route.headers.begin(), route.headers.end());
     patterns_.push_back(route.bypass.headers);
     if (!route.tenant.header.empty()) long_way_.push_back(route.tenant.header);
-    if (route.key == KeyStyle::facetheory)
-      patterns_.push_back(
-          NamePatterns({"authorization", "proxy-authorization", "x-amz-security-token", "x-api-key"}));
+    if (route.key == KeyStyle::facetheory) patterns_.push_back(facetheory_auth_headers());
     if (route.preset == Preset::nextjs) {
       patterns_.push_back(nextjs::internal_fields());
       counting_.emplace_back(nextjs::kPayloadField);
@@ -77,9 +73,9 @@ WarmPages::Field WarmPages::judge(std::string_view name, bool trusted) {
   Field field = Field::ignored;
   const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(),
                                     [&](const NamePatterns& patterns) { return patterns.matches(lower_); });
-  if (bypasses || is_one_of(long_way_, lower_) || (trusted && is_one_of(long_way_trusted_, lower_))) {
+  if (bypasses || contains_name(long_way_, lower_) || (trusted && contains_name(long_way_trusted_, lower_))) {
     field = Field::long_way;
-  } else if (is_one_of(counting_, lower_)) {
+  } else if (contains_name(counting_, lower_)) {
     field = Field::counts;
   }
   if (judged.size() < kMostNames) judged.emplace(lower_, field);
@@ -116,7 +112,7 @@ WarmMoment WarmPages::moment() const {
 void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
   bool more = false;
   for (const std::string& name : vary) {
-    if (is_one_of(counting_, name) || is_one_of(long_way_, name)) continue;
+    if (contains_name(counting_, name) || contains_name(long_way_, name)) continue;
     counting_.push_back(name);
     more = true;
   }

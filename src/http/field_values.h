@@ -2,6 +2,7 @@
 // quoted strings, entity tags. Nothing here allocates unless it returns a string; views point into what was given.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,12 @@ namespace facetheory {
 std::string_view trimmed(std::string_view text);
 
 bool is_token(std::string_view text);
+
+// Whether one of the names is that one, in whatever case.
+template <typename Names>
+bool contains_name(const Names& names, std::string_view name) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return same_text(one, name); });
+}
 
 // The elements of a comma-separated list, trimmed, empty ones left out. A comma inside a quoted string does not
 // separate. A quote that nothing closes is an ordinary character, so that it cannot hide the elements behind it.

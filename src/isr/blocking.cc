@@ -1,38 +1,23 @@
 #include "facetheory/isr/blocking.h"
 
 #include <future>
-#include <thread>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/concurrent_channel.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "facetheory/base/loop_thread.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/table/open_table.h"
 
 namespace facetheory {
 
 struct BlockingIsr::State {
-  State() : guard(context.get_executor()), thread([this] { context.run(); }) {}
-  ~State() {
-    guard.reset();
-    // Stores may have work of their own on the loop; nobody waits for it any more.
-    isr.reset();
-    bodies.reset();
-    table.reset();
-    context.stop();
-    thread.join();
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
   template <typename T>
   T wait(Task<T> task) {
     std::optional<T> result;
@@ -45,12 +30,11 @@ struct BlockingIsr::State {
 
   // All types share this one instantiation of co_spawn.
   std::future<void> start(Task<void> task) {
-    return boost::asio::co_spawn(context, std::move(task), boost::asio::use_future);
+    return boost::asio::co_spawn(loop.executor(), std::move(task), boost::asio::use_future);
   }
 
-  boost::asio::io_context context;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
-  std::thread thread;
+  // First, so that the stores are gone before it: their own work on it is not waited for.
+  LoopThread loop;
 
   // Constant after open().
   Platform platform;
@@ -66,10 +50,10 @@ Result<std::unique_ptr<BlockingIsr>> BlockingIsr::open(std::string table_uri, st
                                                        IsrSettings settings, Platform platform) {
   auto state = std::make_unique<State>();
   state->platform = std::move(platform);
-  auto table = open_table(std::move(table_uri), state->context.get_executor(), state->platform);
+  auto table = open_table(std::move(table_uri), state->loop.executor(), state->platform);
   if (!table) return std::move(table).error();
   state->table = *std::move(table);
-  auto bodies = open_bodies(std::move(bodies_uri), state->context.get_executor(), state->platform);
+  auto bodies = open_bodies(std::move(bodies_uri), state->loop.executor(), state->platform);
   if (!bodies) return std::move(bodies).error();
   state->bodies = *std::move(bodies);
   state->isr.emplace(

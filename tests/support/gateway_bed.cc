@@ -126,8 +126,8 @@ Task<ServerResponse> TestOrigin::respond(ServerRequest request) {
   co_return answer_of(200, {{"Content-Type", "text/html"}}, request.target + " " + std::to_string(number));
 }
 
-Config GatewayBed::config(const std::string& lines, const std::string& table) const {
-  const std::string text = "origin = \"http://127.0.0.1:" + std::to_string(origin.port()) +
+Config bed_config(std::uint16_t origin_port, const std::string& lines, const std::string& table) {
+  const std::string text = "origin = \"http://127.0.0.1:" + std::to_string(origin_port) +
                            "\"\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nthreads = 2\n" + table +
                            "bodies = \"memory:\"\naccess_log = \"off\"\n" + lines;
   auto read = read_config(text, "test.toml");
@@ -143,7 +143,7 @@ GatewayBed::GatewayBed(const std::string& lines, ServiceOptions options, const s
                       .clock = clock,
                       .wrap_table = std::move(options.wrap_table),
                       .wrap_bodies = std::move(options.wrap_bodies)};
-  auto started = Service::start(config(lines, table), std::move(with));
+  auto started = Service::start(bed_config(origin.port(), lines, table), std::move(with));
   if (!started) throw std::runtime_error(started.error().message);
   service = *std::move(started);
 }

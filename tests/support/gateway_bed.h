@@ -66,6 +66,10 @@ class TestOrigin {
 
 ServerResponse answer_of(int status, Headers headers, std::string body);
 
+// A configuration of these lines, with that origin, a free port, and bodies in memory.
+Config bed_config(std::uint16_t origin_port, const std::string& lines,
+                  const std::string& table = "table = \"memory:\"\n");
+
 class GatewayBed {
  public:
   // Lines of a configuration; origin, listeners and stores (in memory) are added.
@@ -79,7 +83,7 @@ class GatewayBed {
             std::string body = {});
 
   std::uint16_t port() const { return service->listening().front().port; }
-  Config config(const std::string& lines, const std::string& table = "table = \"memory:\"\n") const;
+  Config config(const std::string& lines) const { return bed_config(origin.port(), lines); }
 
   ManualClock clock;
   TestOrigin origin;

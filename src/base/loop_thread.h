@@ -1,0 +1,32 @@
+// LoopThread: an event loop on a thread of its own. For .cc files only, since it needs Asio.
+#pragma once
+
+#include <thread>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+namespace facetheory {
+
+// Runs until it is destroyed; what is still to be done then is not done. So it is declared before whatever runs on it.
+class LoopThread {
+ public:
+  LoopThread() : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {}
+  ~LoopThread() {
+    guard_.reset();
+    context_.stop();
+    thread_.join();
+  }
+  LoopThread(const LoopThread&) = delete;
+  LoopThread& operator=(const LoopThread&) = delete;
+
+  boost::asio::any_io_executor executor() { return context_.get_executor(); }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  std::thread thread_;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,47 @@
+// From a request to what it asks for: whether its peer is trusted, its target, its route, and the page; or why it is passed
+// on, or refused. The way that every request goes, and every explanation of one. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "facetheory/gateway/page_key.h"
+#include "facetheory/gateway/request_rules.h"
+#include "facetheory/gateway/request_target.h"
+#include "facetheory/gateway/site.h"
+#include "facetheory/http/message.h"
+
+namespace facetheory {
+
+struct Refused {
+  int status = 400;
+  std::string why;  // For the client.
+};
+
+struct AskedPage {
+  Headers headers = {};  // Without what concerns the connection only.
+  bool trusted = false;  // The peer may speak for others.
+  RequestTarget target = {};
+  std::optional<std::size_t> route = {};  // In the site's configuration.
+  RequestRules rules = {};
+  std::variant<Refused, Bypass, PageKey> found = {};
+
+  // Views of this.
+  PageRequest request(std::string_view method) const {
+    return {headers, method, target.scheme, target.host, target.path, target.query, trusted};
+  }
+};
+
+AskedPage asked_page(const Site& site, std::string_view method, std::string_view target,
+                     const Headers& headers, std::string_view peer);
+
+// Whether what that address says of others is believed.
+bool is_trusted(const Config& config, std::string_view peer);
+
+// In one place: which status tells of which error.
+int status_of(ErrorCode code);
+
+}  // namespace facetheory
