@@ -23,6 +23,15 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
+void take(const std::shared_ptr<ServerLoop>& loop, tcp::socket socket, const tcp::endpoint& peer) {
+  if (loop->shared.open >= loop->limits->connections) {
+    ++loop->shared.refused;
+    return;  // Closed by its destructor.
+  }
+  ++loop->shared.accepted;
+  std::make_shared<ServerConnection>(loop, std::move(socket), peer.address().to_string())->start();
+}
+
 // Waits until the next one can be accepted.
 Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
   while (!loop->draining) {
@@ -38,12 +47,18 @@ Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (loop->shared.open >= loop->limits->connections) {
-      ++loop->shared.refused;
-      continue;  // Closed by its destructor.
-    }
-    ++loop->shared.accepted;
-    std::make_shared<ServerConnection>(loop, std::move(socket), peer.address().to_string())->start();
+    take(loop, std::move(socket), peer);
+  }
+}
+
+// Whoever has connected may have sent a request already: closing the listener would reset the connection.
+void accept_who_waits(const std::shared_ptr<ServerLoop>& loop, tcp::acceptor& acceptor) {
+  error_code error;
+  acceptor.non_blocking(true, error);
+  while (!error) {
+    tcp::endpoint peer;
+    tcp::socket socket = acceptor.accept(peer, error);
+    if (!error) take(loop, std::move(socket), peer);
   }
 }
 
@@ -102,7 +117,7 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   template <typename Action>
   void on_every_loop(Action action) {
     for (const auto& loop : loops_)
-      asio::post(loop->executor, [self = shared_from_this(), loop, action] { action(*loop); });
+      asio::post(loop->executor, [self = shared_from_this(), loop, action] { action(loop); });
   }
 
   std::vector<std::shared_ptr<ServerLoop>> loops_;
@@ -148,19 +163,21 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
 
 void HttpServer::State::set_limits(const ServerLimits& limits) {
   on_every_loop(
-      [shared = std::make_shared<const ServerLimits>(limits)](ServerLoop& loop) { loop.limits = shared; });
+      [shared = std::make_shared<const ServerLimits>(limits)](const auto& loop) { loop->limits = shared; });
 }
 
 void HttpServer::State::stop_accepting() {
-  on_every_loop([](ServerLoop& loop) {
-    loop.draining = true;
-    error_code ignored;
-    for (tcp::acceptor& acceptor : loop.acceptors)
-      acceptor.close(ignored);
-    const std::vector<ServerConnection*> connections = loop.connections;
+  on_every_loop([](const std::shared_ptr<ServerLoop>& loop) {
+    loop->draining = true;
+    const std::vector<ServerConnection*> connections = loop->connections;
     for (ServerConnection* connection : connections)
       connection->close_if_idle();
-    loop.sweep.cancel();
+    for (tcp::acceptor& acceptor : loop->acceptors) {
+      accept_who_waits(loop, acceptor);
+      error_code ignored;
+      acceptor.close(ignored);
+    }
+    loop->sweep.cancel();
   });
 }
 
@@ -173,8 +190,8 @@ Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
   while (counters_.open > 0 && now() < deadline + std::chrono::seconds(1)) {
     if (!cut && now() >= deadline) {
       cut = true;
-      on_every_loop([](ServerLoop& loop) {
-        const std::vector<ServerConnection*> connections = loop.connections;
+      on_every_loop([](const auto& loop) {
+        const std::vector<ServerConnection*> connections = loop->connections;
         for (ServerConnection* connection : connections)
           connection->close();
       });

@@ -4,6 +4,9 @@
 #include <thread>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,6 +204,24 @@ TEST_F(HttpServerTest, DrainLetsAnswersEndAndClosesIdleConnections) {
   const std::string answer = busy.rest();
   EXPECT_THAT(answer, HasSubstr("GET /slow"));
   EXPECT_THAT(answer, HasSubstr("Connection: close"));
+}
+
+TEST_F(HttpServerTest, DrainAnswersWhoHasConnectedAndAskedBeforeIt) {
+  boost::asio::io_context context;
+  HttpServer server(
+      {{context.get_executor(), whole_requests([this](ServerRequest request) { return answer(request); })}});
+  const std::uint16_t port = *server.listen("127.0.0.1", 0);
+  RawClient open(port);
+  context.poll();  // Accepted, and nothing has come from it yet.
+  open.send("GET /open HTTP/1.1\r\nHost: x\r\n\r\n");
+  RawClient waiting(port);
+  waiting.send("GET /waiting HTTP/1.1\r\nHost: x\r\n\r\n");
+  RawClient silent(port);
+  boost::asio::co_spawn(context, server.drain(5s), boost::asio::detached);
+  context.run();
+  EXPECT_THAT(open.rest(), HasSubstr("GET /open"));
+  EXPECT_THAT(waiting.rest(), HasSubstr("GET /waiting"));
+  EXPECT_EQ(silent.rest(), "");
 }
 
 TEST_F(HttpServerTest, LoopsShareAPortThatNobodyElseCanTake) {

@@ -98,7 +98,7 @@ void ServerConnection::wait_for_request() {
 
 void ServerConnection::wait_readable() {
   if (input_.empty()) {
-    if (loop_->draining) return close();
+    if (loop_->draining && !has_unread()) return close();
     if (input_.capacity() > kKeptInput) input_ = {};
     read_deadline_ = steady_clock::now() + limits_->idle_timeout;
   } else if (!waits_for_head_) {
@@ -643,7 +643,12 @@ void ServerConnection::check_deadlines(Moment now) {
 }
 
 void ServerConnection::close_if_idle() {
-  if (!busy_ && input_.empty()) close();
+  if (!busy_ && input_.empty() && !has_unread()) close();
+}
+
+bool ServerConnection::has_unread() const {
+  error_code ignored;
+  return socket_.available(ignored) > 0;
 }
 
 void ServerConnection::close() {

@@ -110,6 +110,7 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   Task<bool> skip_rest_of_body();
   Task<void> linger();
 
+  bool has_unread() const;
   Task<Result<std::string_view>> receive();
   Task<Result<void>> send(std::vector<boost::asio::const_buffer> buffers);
   std::string head_of(int status, const Headers& headers, std::optional<std::uint64_t> length);

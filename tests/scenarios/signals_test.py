@@ -49,7 +49,7 @@ def what_was_rendered_while_it_drained_is_stored(s):
     s.origin.windows["/page"] = [3600]
     s.origin.hold("/page")
     crowd = Crowd([gateway], "/page", 5)
-    s.origin.waits_for("/page", 1)
+    until(lambda: gateway.counts("facetheory_waiters") == 5, "all requests are under way")
     gateway.signal(signal.SIGTERM)
     until(lambda: refuses_connections(gateway), "new connections are refused", limit=5)
     s.origin.release("/page")
