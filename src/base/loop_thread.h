@@ -6,13 +6,18 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <pthread.h>
 
 namespace facetheory {
 
 // Runs until it is destroyed; what is still to be done then is not done. So it is declared before whatever runs on it.
 class LoopThread {
  public:
-  LoopThread() : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {}
+  // The name is what `top -H` shows: up to 15 characters.
+  explicit LoopThread(const char* name)
+      : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {
+    pthread_setname_np(thread_.native_handle(), name);
+  }
   ~LoopThread() {
     guard_.reset();
     context_.stop();

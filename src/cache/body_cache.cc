@@ -31,7 +31,8 @@ std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
   return entry.body;
 }
 
-void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::size_t size) {
+void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
+                       std::atomic<bool>* touched) {
   if (entries_.contains(key)) return;
   const std::size_t cost = kOverhead + key.size() + size;
   if (cost > budget_ / kLargestShare) return;
@@ -42,7 +43,7 @@ void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::s
     ghost_positions_.erase(ghost);
   }
   queue.bytes += cost;
-  queue.entries.push_back({std::move(key), std::move(body), cost, 0, &queue});
+  queue.entries.push_back({std::move(key), std::move(body), cost, touched, 0, &queue});
   const Position entry = std::prev(queue.entries.end());
   entries_.emplace(entry->key, entry);
   make_room();
@@ -63,10 +64,16 @@ void BodyCache::make_room() {
   }
 }
 
+bool BodyCache::used(Entry& entry) {
+  if (entry.touched != nullptr && entry.touched->exchange(false, std::memory_order_relaxed))
+    entry.uses = std::min<std::uint8_t>(kMostUses, entry.uses + 1);
+  return entry.uses > 0;
+}
+
 // The oldest newcomer: to the main queue if somebody asked for it again, out otherwise.
 void BodyCache::evict_from_small() {
   const Position oldest = small_.entries.begin();
-  if (oldest->uses > 0) {
+  if (used(*oldest)) {
     move(oldest, main_);
     return;
   }
@@ -77,7 +84,7 @@ void BodyCache::evict_from_small() {
 // The oldest gets another round for every use; without any it goes.
 void BodyCache::evict_from_main() {
   const Position oldest = main_.entries.begin();
-  if (oldest->uses == 0) {
+  if (!used(*oldest)) {
     drop(oldest);
     return;
   }

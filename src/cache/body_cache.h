@@ -8,6 +8,7 @@
 // Not thread-safe: one per event loop.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -32,8 +33,10 @@ class BodyCache {
   std::shared_ptr<const Body> find(std::string_view key);
 
   // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays. `size` is
-  // what the body takes, without what it costs to keep it.
-  void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size);
+  // what the body takes, without what it costs to keep it. `touched` belongs to the body: who sets it, on any thread, has
+  // used the body without find().
+  void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
+              std::atomic<bool>* touched = nullptr);
 
   void erase(std::string_view key);
 
@@ -46,6 +49,7 @@ class BodyCache {
     std::string key;
     std::shared_ptr<const Body> body;
     std::size_t cost = 0;
+    std::atomic<bool>* touched = nullptr;
     std::uint8_t uses = 0;  // Since it came into its queue, up to kMostUses.
     Queue* queue = nullptr;
   };
@@ -57,6 +61,7 @@ class BodyCache {
   using Position = std::list<Entry>::iterator;
 
   void make_room();
+  static bool used(Entry& entry);
   void evict_from_small();
   void evict_from_main();
   void move(Position entry, Queue& to);

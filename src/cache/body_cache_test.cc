@@ -32,6 +32,22 @@ TEST(BodyCache, FindsWhatWasInserted) {
   EXPECT_GE(cache.bytes(), 10U);
 }
 
+TEST(BodyCache, KeepsWhatSomebodyTouchedWithoutAskingForIt) {
+  BodyCache cache(20'000);
+  std::atomic<bool> touched = false;
+  cache.insert("a", body(1'000), 1'000, &touched);
+  for (int i = 0; i < 50; ++i) {
+    touched = true;
+    insert(cache, key(i), body(1'000));
+  }
+  EXPECT_NE(cache.find("a"), nullptr);
+  cache.insert("b", body(1'000), 1'000, &touched);
+  touched = false;
+  for (int i = 50; i < 100; ++i)
+    insert(cache, key(i), body(1'000));
+  EXPECT_EQ(cache.find("b"), nullptr);
+}
+
 TEST(BodyCache, NeverExceedsItsBudget) {
   BodyCache cache(50'000);
   SeededRandom random(1);

@@ -454,9 +454,6 @@ Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
 std::uint64_t Engine::forgets() const {
   return state_->memory().forgets();
 }
-void Engine::used(const std::string& s3_key) {
-  state_->memory().used(s3_key);
-}
 void Engine::forget(const Page& page) {
   state_->memory().forget(page.pk);
 }

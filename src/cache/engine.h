@@ -12,6 +12,7 @@
 // May be used from any thread; operations run on the executor that awaits them, regenerations on the engine's own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,8 @@ struct Served {
 struct PreparedBody {
   std::shared_ptr<const Body> body;
   std::size_t cost = 0;  // Bytes of memory.
+  // Of the body, if it has one: set by whoever serves it again without asking the engine, so that it stays in memory.
+  std::atomic<bool>* touched = nullptr;
 };
 
 struct EngineOptions {
@@ -157,9 +160,6 @@ class Engine {
   void forget(const Page& page);
   // How often that was said, so that whoever remembers answers knows when to ask again.
   std::uint64_t forgets() const;
-
-  // The body under that key was served without the engine being asked; it is still in use.
-  void used(const std::string& s3_key);
 
   // Lets no new regeneration begin and waits for those under way.
   Task<void> drain();

@@ -128,11 +128,6 @@ PreparedBody PageMemory::prepared(Body body) const {
   return {std::make_shared<const Body>(std::move(body)), cost};
 }
 
-void PageMemory::used(const std::string& s3_key) {
-  const std::lock_guard lock(mutex_);
-  bodies_.find(s3_key);
-}
-
 Task<Result<BodyPointer>> PageMemory::body(std::string s3_key) {
   {
     const std::lock_guard lock(mutex_);
@@ -155,7 +150,7 @@ Task<Result<BodyPointer>> PageMemory::read_body(std::string s3_key) {
   PreparedBody made = prepared(**std::move(body));
   BodyPointer kept = made.body;
   const std::lock_guard lock(mutex_);
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost);
+  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
   co_return kept;
 }
 
@@ -167,7 +162,7 @@ BodyPointer PageMemory::keep(std::string s3_key, Body body) {
   PreparedBody made = prepared(std::move(body));
   BodyPointer kept = made.body;
   const std::lock_guard lock(mutex_);
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost);
+  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
   return kept;
 }
 

@@ -50,7 +50,6 @@ class PageMemory {
   // Of what was rendered here: kept under its key and prepared, unless it is there already.
   BodyPointer keep(std::string s3_key, Body body);
   PreparedBody prepared(Body body) const;
-  void used(const std::string& s3_key);
 
   // Pages that are not stored, for a while.
   void passes_for_now(const std::string& pk);

@@ -1,5 +1,5 @@
-// RecentPages: something that is known of pages, by pk, of so many at most (at least one). The least recently used goes first. Not
-// thread-safe.
+// RecentPages: something that is known of pages, by pk, of so many at most (at least one); or, where each is put with a cost, up
+// to such a sum. The least recently used goes first. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,25 +21,25 @@ class RecentPages {
     const auto found = entries_.find(pk);
     if (found == entries_.end()) return nullptr;
     order_.splice(order_.begin(), order_, found->second);
-    return &found->second->second;
+    return &found->second->known;
   }
 
   // What was put, until the next call.
-  Known& put(const std::string& pk, Known known) {
-    if (Known* there = find(pk)) return *there = std::move(known);
-    if (entries_.size() >= capacity_ && !order_.empty()) {
-      entries_.erase(order_.back().first);
-      order_.pop_back();
-    }
-    order_.emplace_front(pk, std::move(known));
-    entries_.emplace(order_.front().first, order_.begin());
-    return order_.front().second;
+  Known& put(std::string_view pk, Known known, std::size_t cost = 1) {
+    erase(pk);
+    while (cost_ + cost > capacity_ && !order_.empty())
+      erase(order_.back().pk);
+    order_.push_front({std::string(pk), std::move(known), cost});
+    entries_.emplace(order_.front().pk, order_.begin());
+    cost_ += cost;
+    return order_.front().known;
   }
 
   void erase(std::string_view pk) {
     const auto found = entries_.find(pk);
     if (found == entries_.end()) return;
     const auto position = found->second;
+    cost_ -= position->cost;
     entries_.erase(found);
     order_.erase(position);
   }
@@ -47,14 +47,21 @@ class RecentPages {
   void clear() {
     entries_.clear();
     order_.clear();
+    cost_ = 0;
   }
 
   std::size_t size() const { return entries_.size(); }
+  std::size_t cost() const { return cost_; }
 
  private:
-  using Entry = std::pair<std::string, Known>;
+  struct Entry {
+    std::string pk;
+    Known known;
+    std::size_t cost;
+  };
 
   const std::size_t capacity_;
+  std::size_t cost_ = 0;    // Of all.
   std::list<Entry> order_;  // The most recently used first.
   std::unordered_map<std::string_view, typename std::list<Entry>::iterator> entries_;
 };

@@ -30,5 +30,22 @@ TEST(RecentPages, ForgetsTheLeastRecentlyUsed) {
   EXPECT_NE(pages.find("d"), nullptr);
 }
 
+TEST(RecentPages, ForgetsAsManyAsTheNextOneCosts) {
+  RecentPages<int> pages(10);
+  for (const char* pk : {"a", "b", "c"})
+    pages.put(pk, 1, 3);
+  EXPECT_EQ(pages.cost(), 9U);
+  pages.put("d", 1, 5);
+  EXPECT_EQ(pages.cost(), 8U);
+  EXPECT_EQ(pages.size(), 2U);
+  EXPECT_NE(pages.find("c"), nullptr);
+  pages.put("c", 2, 1);
+  EXPECT_EQ(pages.cost(), 6U);
+  pages.put("e", 1, 100);  // At least one.
+  EXPECT_EQ(pages.size(), 1U);
+  pages.clear();
+  EXPECT_EQ(pages.cost(), 0U);
+}
+
 }  // namespace
 }  // namespace facetheory

@@ -31,7 +31,7 @@ class DemoSite {
   Result<std::uint16_t> listen() { return server_.listen("127.0.0.1", 0); }
 
  private:
-  LoopThread thread_;
+  LoopThread thread_{"demo origin"};
   HttpServer server_;
 };
 

@@ -27,6 +27,10 @@ namespace {
 
 constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
 
+bool is_bodiless(int status) {
+  return status == 204 || status == 304;
+}
+
 }  // namespace
 
 // One request on its way through.
@@ -96,6 +100,7 @@ class Gateway::Request {
   const RouteConfig* const route_;  // Null: none, and it is refused.
 
   std::string tenant_;
+  std::vector<Key> rows_;             // What decided on the pages that were looked at.
   std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
   std::string state_ = "refused";
   std::string reason_;
@@ -196,6 +201,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
                                 retry_at);
     }
     if (seen) forwarded = seen;
+    for (Key& row : deciding_rows(page, served->meta.tags))
+      rows_.push_back(std::move(row));
     // The first render of a page does not know what the origin varies it by.
     const bool for_others = served->as == ServedAs::miss && !suits(prepared(*served->body), may_vary);
     if (for_others) served->as = ServedAs::other;
@@ -270,7 +277,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   WarmPage warm;
   warm.body = served.body;
   if (coding != Coding::identity) warm.coded = bytes.get();
-  warm.s3_key = served.meta.s3_key;
+  warm.rows = std::move(rows_);
   warm.judged_at = parts_.isr.now();
   warm.made_at = generation_of(served.meta) - page.age;
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
@@ -278,7 +285,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   warm.known_at = served.known_at;
   warm.host = asked_.target.host;
   warm.tenant = tenant_;
-  warm.route = route_->pattern.text();
+  warm.route = route_;
   warm.status = response.status;
   append_status_line(warm.head, response.status);
   for (const Headers::Field& field : response.headers) {
@@ -286,7 +293,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
                                 same_text(field.name, "x-facetheory-isr");
     if (!of_this_second) append_field(warm.head, field.name, field.value);
   }
-  if (response.status != 204) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
+  if (!is_bodiless(response.status)) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
   warm_.keep(key, varying_, std::move(warm));
 }
@@ -451,7 +458,7 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
 Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
     : parts_(std::move(parts)),
       metrics_(parts_.metrics.add_loop()),
-      warm_(parts_.engine, parts_.isr, site->config.pointer_ttl) {
+      warm_(parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory) {
   use(std::move(site));
 }
 Gateway::~Gateway() = default;
@@ -484,9 +491,11 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();
   if (!body) return nullptr;
+  if (std::atomic<bool>& touched = prepared(*body).touched; !touched.load(std::memory_order_relaxed))
+    touched.store(true, std::memory_order_relaxed);
   ready_.head = page->head;
-  ready_.body =
-      page->status == 204 ? std::string_view() : std::string_view(page->coded ? *page->coded : body->bytes);
+  ready_.body = {};
+  if (!is_bodiless(page->status)) ready_.body = page->coded != nullptr ? *page->coded : body->bytes;
   // The coded bytes belong to the page, which keeps them as long as it lives.
   ready_.owner = std::move(body);
 
@@ -499,7 +508,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   record.state = name(ServedAs::hit);
   record.host = page->host;
   record.tenant = page->tenant;
-  record.route = page->route;
+  record.route = page->route->pattern.text();
   if (parts_.on_answered) {
     const auto field = [&](std::string_view wanted) {
       const FieldView* found = find_field(head.fields, wanted);

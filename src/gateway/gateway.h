@@ -47,6 +47,7 @@ struct GatewayParts {
   Engine& engine;
   const Isr& isr;
   Metrics& metrics;
+  std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
 };
 

@@ -55,7 +55,8 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
 PreparedBody prepare_page(Body body) {
   auto page = std::make_shared<const PreparedPage>(std::move(body));
   const std::size_t cost = page->cost();
-  return {std::move(page), cost};
+  std::atomic<bool>* touched = &page->touched;
+  return {std::move(page), cost, touched};
 }
 
 std::int64_t generation_of(const MetaRow& meta) {

@@ -96,20 +96,14 @@ Result<std::vector<Parameter>> kept_parameters(const RouteConfig& route, const P
 Pairs cookies_of(const PageRequest& request) {
   Pairs cookies;
   for (std::string_view rest : values_of(request, "cookie")) {
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find(';'), rest.size());
-      const std::string_view cookie = trimmed(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (cookie.empty()) continue;
-      const std::size_t equals = cookie.find('=');
-      if (equals == std::string_view::npos) {
-        cookies.emplace_back("", cookie);
-      } else {
-        cookies.emplace_back(trimmed(cookie.substr(0, equals)), trimmed(cookie.substr(equals + 1)));
-      }
-    }
+    while (const auto cookie = next_cookie(rest))
+      cookies.emplace_back(cookie->first, cookie->second);
   }
   return cookies;
+}
+
+bool is_draft_cookie(const RouteConfig& route, std::string_view name) {
+  return route.preset == Preset::nextjs && nextjs::bypass_cookies().matches(name);
 }
 
 std::optional<Bypass> bypass_by_rule(const RouteConfig& route, const PageRequest& request,
@@ -129,15 +123,10 @@ std::optional<Bypass> bypass_by_rule(const RouteConfig& route, const PageRequest
     const auto passed = [&cookie = name](const std::string& why) {
       return Bypass{"the request has the cookie " + quoted_for_message(cookie) + ", " + why};
     };
+    if (use_of(route, name) != CookieUse::bypasses) continue;
     if (route.bypass.cookies.matches(name)) return passed("which is in bypass.cookies");
-    if (route.preset == Preset::nextjs && nextjs::bypass_cookies().matches(name)) {
-      return passed("by which Next.js shows a draft");
-    }
-    const bool known =
-        route.cookies.matches(name) || route.ignore_cookies.matches(name) || tracking_cookies().matches(name);
-    if (!known && route.other_cookies == OtherCookies::bypass) {
-      return passed("of which the route does not say whether it makes a different page");
-    }
+    if (is_draft_cookie(route, name)) return passed("by which Next.js shows a draft");
+    return passed("of which the route does not say whether it makes a different page");
   }
   return std::nullopt;
 }
@@ -240,6 +229,26 @@ std::optional<FaceTheoryKey> facetheory_key(const RouteConfig& route, const Path
 }
 
 }  // namespace
+
+CookieUse use_of(const RouteConfig& route, std::string_view cookie) {
+  if (route.bypass.cookies.matches(cookie) || is_draft_cookie(route, cookie)) return CookieUse::bypasses;
+  if (route.cookies.matches(cookie)) return CookieUse::makes_page;
+  const bool known = route.ignore_cookies.matches(cookie) || tracking_cookies().matches(cookie);
+  return known || route.other_cookies != OtherCookies::bypass ? CookieUse::ignored : CookieUse::bypasses;
+}
+
+std::optional<std::pair<std::string_view, std::string_view>> next_cookie(std::string_view& rest) {
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    const std::string_view cookie = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (cookie.empty()) continue;
+    const std::size_t equals = cookie.find('=');
+    if (equals == std::string_view::npos) return std::pair(std::string_view(), cookie);
+    return std::pair(trimmed(cookie.substr(0, equals)), trimmed(cookie.substr(equals + 1)));
+  }
+  return std::nullopt;
+}
 
 const NamePatterns& facetheory_auth_headers() {
   static const NamePatterns names(

@@ -62,6 +62,14 @@ Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const Route
 // or that names a tenant in one way or another when the route knows no tenants or another one, is an error.
 Result<std::string> tenant_of(const Config& config, const RouteConfig& route, const PageRequest& request);
 
+// What a cookie of that name means to a route.
+enum class CookieUse { ignored, makes_page, bypasses };
+CookieUse use_of(const RouteConfig& route, std::string_view cookie);
+
+// Takes the first cookie, name and value, off the value of a Cookie field. Empty: there is none left. One without "=" has no
+// name.
+std::optional<std::pair<std::string_view, std::string_view>> next_cookie(std::string_view& rest);
+
 // Whether a field of a request never reaches the origin on this route, passed on or rendered; the name in lower case.
 bool strips_field(const RouteConfig& route, std::string_view name, const PageRequest& request);
 

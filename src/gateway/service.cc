@@ -53,10 +53,20 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
+std::size_t threads_of(const Config& config) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
+}
+
+// Of config.memory, the part for answers that are kept ready; the rest is for bodies.
+std::size_t warm_memory(const Config& config) {
+  return config.memory / 4;
+}
+
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = config.memory;
+  engine.memory = config.memory - warm_memory(config);
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
   engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
@@ -106,7 +116,7 @@ class Service::State {
  private:
   // One event loop and who answers there.
   struct Front {
-    LoopThread thread;
+    LoopThread thread{"serving"};
     std::unique_ptr<Gateway> gateway;
     std::unique_ptr<AccessLogWriter> access_log;
     std::unique_ptr<asio::steady_timer> flushing;
@@ -126,7 +136,7 @@ class Service::State {
   Metrics metrics_;
 
   // In the order in which they need one another; the threads end last of all that run on them.
-  LoopThread background_;
+  LoopThread background_{"background"};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;
@@ -222,6 +232,7 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_, metrics_};
+  parts.warm_memory = warm_memory(config_) / threads_of(config_);
   // Without a log nobody needs to be told.
   if (access_log_)
     parts.on_answered = [&front = *front](const RequestRecord& record) {
@@ -271,10 +282,8 @@ Result<void> Service::State::start() {
     access_log_ = *std::move(file);
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
-  const int threads =
-      config_.threads.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   std::vector<EventLoop> loops;
-  for (int i = 0; i < threads; ++i) {
+  for (std::size_t i = 0; i < threads_of(config_); ++i) {
     make_front(site);
     Gateway& gateway = *fronts_.back()->gateway;
     loops.push_back(

@@ -12,19 +12,15 @@
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kMostPages = 32'768;
-constexpr std::size_t kMostNames = 1'000;  // Field names that are remembered as judged.
+constexpr std::size_t kMostNames = 1'000;  // Of fields, and of cookies, that are remembered as judged.
 constexpr std::size_t kLongestKey = 4'096;
 
 // Whatever can make one request something else than a plain wish for a page.
 constexpr std::string_view kLongWay[] = {"authorization",
                                          "cache-control",
                                          "content-length",
-                                         "cookie",
                                          "expect",
                                          "if-match",
-                                         "if-modified-since",
-                                         "if-none-match",
                                          "if-range",
                                          "pragma",
                                          "range",
@@ -36,17 +32,32 @@ constexpr std::string_view kLongWay[] = {"authorization",
                                          "proxy-authorization"};
 constexpr std::string_view kLongWayTrusted[] = {"x-forwarded-proto"};
 
+// About, with the nodes that hold it.
+std::size_t memory_of(std::string_view key, const WarmPage& page) {
+  std::size_t size = sizeof(WarmPage) + 2 * key.size() + page.head.capacity() + 256;
+  for (const Key& row : page.rows)
+    size += sizeof(Key) + row.pk.size();
+  return size;
+}
+
 }  // namespace
 
-WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl)
-    : engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(kMostPages) {}
+WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory)
+    : engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(memory) {}
+
+void WarmPages::forget_all() {
+  pages_.clear();
+  fields_.clear();
+  fields_trusted_.clear();
+  cookies_.clear();
+}
 
 void WarmPages::configure(const Config& config) {
-  pages_.clear();
-  judged_.clear();
-  judged_trusted_.clear();
+  forget_all();
+  ++configured_;
   patterns_.clear();
-  counting_ = {"accept-encoding", "host"};
+  routes_ = config.routes;
+  counting_ = {"accept-encoding", "host", "if-none-match"};
   long_way_.assign(std::begin(kLongWay), std::end(kLongWay));
   long_way_trusted_.assign(std::begin(kLongWayTrusted), std::end(kLongWayTrusted));
   long_way_.insert(long_way_.end(), config.boundary_headers.begin(), config.boundary_headers.end());
@@ -65,27 +76,58 @@ void WarmPages::configure(const Config& config) {
   }
 }
 
-WarmPages::Field WarmPages::judge(std::string_view name, bool trusted) {
+WarmPages::Meaning WarmPages::judge(std::string_view name, bool trusted) {
   lower_.assign(name);
   std::transform(lower_.begin(), lower_.end(), lower_.begin(), [](char c) { return lower_case(c); });
-  auto& judged = trusted ? judged_trusted_ : judged_;
+  Meanings& judged = trusted ? fields_trusted_ : fields_;
   if (const auto known = judged.find(lower_); known != judged.end()) return known->second;
-  Field field = Field::ignored;
+  Meaning field = Meaning::ignored;
   const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(),
                                     [&](const NamePatterns& patterns) { return patterns.matches(lower_); });
   if (bypasses || contains_name(long_way_, lower_) || (trusted && contains_name(long_way_trusted_, lower_))) {
-    field = Field::long_way;
+    field = Meaning::long_way;
   } else if (contains_name(counting_, lower_)) {
-    field = Field::counts;
+    field = Meaning::counts;
   }
   if (judged.size() < kMostNames) judged.emplace(lower_, field);
   return field;
+}
+
+WarmPages::Meaning WarmPages::judge_cookie(std::string_view name) {
+  lower_.assign(name);  // Which it need not be: names of cookies have a case.
+  if (const auto known = cookies_.find(lower_); known != cookies_.end()) return known->second;
+  Meaning cookie = Meaning::ignored;
+  for (const RouteConfig& route : routes_) {
+    if (!route.cache) continue;
+    const CookieUse use = use_of(route, name);
+    if (use == CookieUse::bypasses) cookie = Meaning::long_way;
+    if (use == CookieUse::makes_page && cookie == Meaning::ignored) cookie = Meaning::counts;
+  }
+  if (cookies_.size() < kMostNames) cookies_.emplace(lower_, cookie);
+  return cookie;
+}
+
+bool WarmPages::add_cookies(std::string_view value) {
+  while (const auto cookie = next_cookie(value)) {
+    switch (judge_cookie(cookie->first)) {
+      case Meaning::ignored:
+        break;
+      case Meaning::counts:
+        key_.append("\ncookie ").append(cookie->first).append("=").append(cookie->second);
+        break;
+      case Meaning::long_way:
+        return false;
+    }
+  }
+  return true;
 }
 
 std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   if (head.method != "GET" || !head.target.starts_with('/')) return {};
   key_.assign(trusted ? "t " : "  ");
   key_.append(head.target);
+  bool has_etag = false;
+  bool has_date = false;
   for (const FieldView& field : head.fields) {
     // It can name other fields away.
     if (same_text(field.name, "connection")) {
@@ -93,20 +135,26 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
       continue;
     }
     switch (judge(field.name, trusted)) {
-      case Field::ignored:
+      case Meaning::ignored:
+        has_date = has_date || lower_ == "if-modified-since";
         break;
-      case Field::counts:
+      case Meaning::counts:
         key_.append("\n").append(lower_).append(":").append(field.value);
+        has_etag = has_etag || lower_ == "if-none-match";
         break;
-      case Field::long_way:
+      case Meaning::long_way:
         return {};
     }
+    if (lower_ == "cookie" && !add_cookies(field.value)) return {};
   }
+  // A date counts for nothing beside an entity tag, and otherwise for more than its text: the time.
+  if (has_date && !has_etag) return {};
   return key_.size() <= kLongestKey ? std::string_view(key_) : std::string_view();
 }
 
 WarmMoment WarmPages::moment() const {
-  return {isr_.table.version(), engine_.forgets()};
+  const bool trusts_pointers = pointer_ttl_ > Duration(0);
+  return {trusts_pointers ? std::nullopt : isr_.table.version(), engine_.forgets(), configured_};
 }
 
 void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
@@ -118,13 +166,25 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
   }
   if (more) {
     // Those that are kept were told apart by too little.
-    pages_.clear();
-    judged_.clear();
-    judged_trusted_.clear();
+    forget_all();
     return;
   }
+  page.stamp = isr_.table.stamp(page.rows);
+  // Something has changed since the page was looked up, perhaps these rows or its route.
+  if (moment() != page.moment) return;
   page.constant_head = page.head.size();
-  pages_.put(std::string(key), std::move(page));
+  const std::size_t memory = memory_of(key, page);
+  pages_.put(key, std::move(page), memory);
+}
+
+bool WarmPages::is_still_true(WarmPage& page) const {
+  const WarmMoment now = moment();
+  if (!now.table_version) return page.moment == now && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
+  if (page.moment == now) return true;
+  // Pages of others change all the time.
+  if (!page.stamp || page.stamp != isr_.table.stamp(page.rows)) return false;
+  page.moment = now;
+  return true;
 }
 
 const WarmPage* WarmPages::find(std::string_view key) {
@@ -132,9 +192,7 @@ const WarmPage* WarmPages::find(std::string_view key) {
   if (page == nullptr) return nullptr;
   const std::int64_t now = isr_.now();
   const bool in_window = now >= page->judged_at && now < page->fresh_until;
-  const bool unchanged = page->moment.table_version ? page->moment.table_version == isr_.table.version()
-                                                    : isr_.clock.monotonic() - page->known_at < pointer_ttl_;
-  if (!in_window || !unchanged || page->moment.forgets != engine_.forgets() || page->body.expired()) {
+  if (!in_window || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);
     return nullptr;
   }
@@ -147,7 +205,6 @@ const WarmPage* WarmPages::find(std::string_view key) {
     status.ttl = page->fresh_until - now;
     append(page->head, status);
     page->head.append("\r\nX-FaceTheory-ISR: hit\r\n");
-    engine_.used(page->s3_key);
   }
   return page;
 }

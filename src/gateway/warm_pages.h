@@ -1,12 +1,12 @@
 // WarmPages: answers of one event loop that are ready to be sent again, so that a hit takes no more than a look.
 //
 // A hit that came about the long way is remembered under all that its answer depended on: method, host, target and those
-// fields of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing has changed:
-// the table has the same version (or, where it cannot tell, the pointer is younger than pointer_ttl), nobody has told the
-// engine to forget, the page is still within its window and its body still in memory. Everything else is for the long way.
+// fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
+// has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
+// the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
+// and its body still in memory. Everything else is for the long way.
 //
-// On one thread only. A look neither allocates nor locks, but for one word a second and page to the engine that its body is
-// in use.
+// On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once
 
 #include <cstddef>
@@ -28,24 +28,29 @@ namespace facetheory {
 
 // What a page's freshness was learnt from; taken before it was looked up.
 struct WarmMoment {
-  std::optional<std::uint64_t> table_version = {};
+  std::optional<std::uint64_t> table_version = {};  // Empty: pointer_ttl decides.
   std::uint64_t forgets = 0;
+  std::uint64_t configured = 0;
+
+  friend bool operator==(const WarmMoment&, const WarmMoment&) = default;
 };
 
 struct WarmPage {
   // Constant once it is kept.
   std::weak_ptr<const Body> body = {};
   const std::string* coded = nullptr;  // The body keeps them as long as it lives; null: its own bytes.
-  std::string s3_key = {};
-  std::int64_t made_at = 0;      // Age counts from here.
-  std::int64_t fresh_until = 0;  // Seconds since 1970.
-  std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
-  WarmMoment moment = {};
+  std::vector<Key> rows = {};          // Those that decided.
+  std::int64_t made_at = 0;            // Age counts from here.
+  std::int64_t fresh_until = 0;        // Seconds since 1970.
+  std::int64_t judged_at = 0;          // Likewise: a clock that is set back is not believed.
   Duration known_at{0};
   int status = 200;
   std::string host = {};
   std::string tenant = {};
-  std::string route = {};
+  const RouteConfig* route = nullptr;
+
+  WarmMoment moment = {};                   // At which it was last known to be true.
+  std::optional<std::uint64_t> stamp = {};  // Of the rows.
 
   // The answer's head: what never changes, and behind it what does with every second.
   std::string head = {};
@@ -55,9 +60,10 @@ struct WarmPage {
 
 class WarmPages {
  public:
-  WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl);
+  // `memory`: how many bytes they may take, about.
+  WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory);
 
-  // Forgets all, and learns which fields make a difference.
+  // Forgets all, and learns which fields and cookies make a difference. The routes are those of the site from now on.
   void configure(const Config& config);
 
   // Everything that the answer to that request depends on; empty: it is one for the long way. The view lasts until the
@@ -75,8 +81,14 @@ class WarmPages {
   std::size_t size() const { return pages_.size(); }
 
  private:
-  enum class Field { ignored, counts, long_way };
-  Field judge(std::string_view name, bool trusted);
+  enum class Meaning { ignored, counts, long_way };
+  using Meanings = std::unordered_map<std::string, Meaning>;
+  Meaning judge(std::string_view name, bool trusted);
+  Meaning judge_cookie(std::string_view name);
+  // Adds to key_ what counts; false: they are for the long way.
+  bool add_cookies(std::string_view value);
+  bool is_still_true(WarmPage& page) const;
+  void forget_all();
 
   // Constant after construction.
   Engine& engine_;
@@ -87,10 +99,14 @@ class WarmPages {
   std::vector<std::string> counting_;          // Lower case.
   std::vector<std::string> long_way_;          // Likewise.
   std::vector<std::string> long_way_trusted_;  // From a trusted peer.
-  std::unordered_map<std::string, Field> judged_;
-  std::unordered_map<std::string, Field> judged_trusted_;
+  std::vector<RouteConfig> routes_;            // For what they say about cookies.
+  // What has been judged so far.
+  Meanings fields_;
+  Meanings fields_trusted_;
+  Meanings cookies_;
   std::string lower_;
   std::string key_;
+  std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
 };
 

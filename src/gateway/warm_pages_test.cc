@@ -41,7 +41,7 @@ TEST(WarmPages, SayTheSameAsTheLongWay) {
     bed.get("/a", headers);
     bed.clock.advance(3s);
     Headers slow = headers;
-    slow.add("Cookie", "_ga=1");  // Ignored, and for the long way.
+    slow.add("TE", "trailers");  // Ignored, and for the long way.
     const Reply long_way = bed.get("/a", slow);
     bed.get("/a", headers);
     const Reply warm = bed.get("/a", headers);
@@ -107,6 +107,77 @@ TEST(WarmPages, RequestsThatMeanSomethingElseGoTheLongWay) {
   EXPECT_EQ(bed.ask("HEAD", "/a").body, "");
   // What Connection names is not there.
   EXPECT_EQ(bed.get("/a", {{"Connection", "x-any"}}).state(), "hit");
+}
+
+TEST(WarmPages, ThatACopyIsStillGoodIsSaidAtOnceToo) {
+  GatewayBed bed;
+  const std::string etag = warmed(bed, "/a").field("etag");
+  const std::string old = "Mon, 01 Jan 2024 00:00:00 GMT";
+  for (const Headers& headers :
+       {Headers{{"If-None-Match", etag}}, Headers{{"If-None-Match", etag}, {"If-Modified-Since", old}}}) {
+    const Reply first = bed.get("/a", headers);
+    const Reply second = bed.get("/a", headers);
+    EXPECT_EQ(first.status, 304);
+    EXPECT_EQ(second.status, 304);
+    EXPECT_EQ(second.body, "");
+    for (const Headers::Field& field : first.headers)
+      EXPECT_EQ(second.field(field.name), field.value) << field.name;
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(bed.get("/a", {{"If-None-Match", "\"x\""}}).status, 200);
+    EXPECT_EQ(bed.get("/a", {{"If-None-Match", etag}}).status, 304);
+    EXPECT_EQ(bed.get("/a").status, 200);
+  }
+}
+
+TEST(WarmPages, CookiesCountAsTheirRoutesSay) {
+  GatewayBed bed("[defaults]\ncookies = [\"kind\"]\nignore_cookies = [\"theme\"]\n");
+  EXPECT_EQ(warmed(bed, "/a", {{"Cookie", "_ga=1; theme=dark"}}).body, "/a 1");
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "_ga=2"}}).body, "/a 1");
+  EXPECT_EQ(warmed(bed, "/a", {{"Cookie", "kind=b"}}).body, "/a 2");
+  EXPECT_EQ(warmed(bed, "/a", {{"Cookie", "theme=x;kind=c"}}).body, "/a 3");
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "_ga=1;kind=b"}}).body, "/a 2");
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "_ga=1; Kind=b"}}).state(), "pass");  // Unknown.
+  EXPECT_EQ(bed.get("/a", {{"Cookie", "_ga=1"}}).body, "/a 1");
+}
+
+// The rows that decided are what matters, not that somebody wrote something.
+TEST(WarmPages, StayWhenOtherPagesChange) {
+  for (const bool on_disk : {false, true}) {
+    const test::TemporaryDirectory folder;
+    GatewayBed bed("", {}, "table = \"" + (on_disk ? "lmdb:" + folder.path().string() : "memory:") + "\"\n");
+    RawClient client(bed.port());  // On one of the loops.
+    const auto body = [&] {
+      client.send("GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+      return read_reply(client).body;
+    };
+    for (int i = 0; i < 3; ++i)
+      body();
+    const std::uint64_t hits = bed.service->counters().hit;
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(bed.get("/other" + std::to_string(i)).state(), "miss");
+      EXPECT_EQ(body(), "/a 1");
+    }
+    EXPECT_EQ(bed.service->counters().hit, hits);
+  }
+}
+
+TEST(WarmPages, AMarkIsSeenByTheVeryNextRequest) {
+  const test::TemporaryDirectory folder;
+  const std::string uri = "lmdb:" + folder.path().string();
+  GatewayBed bed("[defaults]\ntags = [\"all\"]\n", {}, "table = \"" + uri + "\"\n");
+  auto table = *open_table(uri, test::executor());
+  auto bodies = *open_bodies("memory:", test::executor());
+  const Isr others{*table, *bodies, bed.clock};
+  for (const std::string tag : {"all", ""}) {
+    const std::string target = "/by-" + tag;
+    bed.clock.advance(1s);
+    for (int i = 0; i < 8; ++i)
+      warmed(bed, target);
+    bed.clock.advance(1s);
+    ASSERT_TRUE(test::run(mark_tag(others, "", tag, MarkKind::invalidate)));
+    EXPECT_EQ(bed.get(target).state(), "stale") << tag;
+  }
 }
 
 TEST(WarmPages, AnInvalidationByAnotherIsSeenByTheVeryNextRequest) {

@@ -34,7 +34,7 @@ struct BlockingIsr::State {
   }
 
   // First, so that the stores are gone before it: their own work on it is not waited for.
-  LoopThread loop;
+  LoopThread loop{"isr"};
 
   // Constant after open().
   Platform platform;

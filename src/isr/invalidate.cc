@@ -116,6 +116,13 @@ Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<
   co_return marks;
 }
 
+std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags) {
+  std::vector<Key> rows{meta_key(page.pk), meta_key(tag_pk(page.tenant, ""))};
+  for (const std::string& tag : tags)
+    rows.push_back(meta_key(tag_pk(page.tenant, tag)));
+  return rows;
+}
+
 Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
   Write write = Update{meta_key(page.pk), closing(judged), still(judged)};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);

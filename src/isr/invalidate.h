@@ -37,6 +37,9 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
 Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
                                          Consistency consistency);
 
+// The rows that decide what becomes of a page with these tags: META, and those of its marks, whether they are there or not.
+std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags);
+
 // Tells readers who know only META that a mark has made the page stale: closes its window, if META is still the
 // one that was judged. Never touches LOCK.
 Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged);

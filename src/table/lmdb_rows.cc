@@ -31,6 +31,12 @@ std::uint64_t checksum(std::string_view key, std::string_view payload) {
   return XXH3_64bits_withSeed(payload.data(), payload.size(), XXH3_64bits(key.data(), key.size()));
 }
 
+std::uint64_t stored_checksum(std::string_view value) {
+  std::uint64_t stored = 0;
+  std::memcpy(&stored, value.data(), kChecksumBytes);
+  return stored;
+}
+
 struct OverflowEntry {
   std::string_view sk;
   std::string_view attributes;
@@ -148,8 +154,7 @@ Error LmdbRows::damaged(std::string_view key) const {
 
 Result<std::string_view> LmdbRows::checked(std::string_view key, std::string_view value) const {
   if (value.size() < kChecksumBytes) return damaged(key);
-  std::uint64_t stored = 0;
-  std::memcpy(&stored, value.data(), kChecksumBytes);
+  const std::uint64_t stored = stored_checksum(value);
   value.remove_prefix(kChecksumBytes);
   if (stored != checksum(key, value)) return damaged(key);
   return value;
@@ -175,6 +180,17 @@ Result<void> LmdbRows::write_record(MDB_dbi tree, std::string_view key, std::str
     return lmdb_error(code, "writing a row", directory_);
   }
   return {};
+}
+
+Result<std::uint64_t> LmdbRows::stamp(const Key& key) const {
+  const LmdbKey where = LmdbKey::of(key);
+  MDB_val key_val = to_val(where.bytes);
+  MDB_val value{};
+  const int code = mdb_get(txn_, tree_of(key), &key_val, &value);
+  if (code == MDB_NOTFOUND) return std::uint64_t{0};
+  if (code != 0) return lmdb_error(code, "reading a row", directory_);
+  if (value.mv_size < kChecksumBytes) return damaged(where.bytes);
+  return stored_checksum(to_view(value));
 }
 
 Result<std::optional<Attributes>> LmdbRows::get(const Key& key) const {

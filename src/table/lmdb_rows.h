@@ -5,6 +5,7 @@
 // many rows the table has. Everything else is in the large tree. Walks merge both.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ class LmdbRows {
       : txn_(txn), trees_(trees), directory_(directory) {}
 
   Result<std::optional<Attributes>> get(const Key& key) const;
+  // The checksum of the record that holds the row, whatever else it holds; 0: there is none.
+  Result<std::uint64_t> stamp(const Key& key) const;
   Result<QueryPage> query(const Query& query) const;
   Result<ScanPage> scan(const Scan& scan) const;
 

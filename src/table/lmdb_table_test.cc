@@ -97,6 +97,25 @@ TEST_F(LmdbTableTest, ItsVersionIsTheSameUntilSomebodyWrites) {
   EXPECT_NE((*ours)->version(), before);
 }
 
+TEST_F(LmdbTableTest, RowsHaveTheSameStampUntilOneOfThemChanges) {
+  const auto ours = open();
+  const auto theirs = open();
+  const std::vector<Key> keys{{"CACHE#page", "META"}, {"CACHE#other", "META"}};
+  put(**theirs, Item{keys[0], {{"a", "1"}}});
+  const auto before = (*ours)->stamp(keys);
+  ASSERT_TRUE(before);
+  put(**theirs, Item{{"CACHE#third", "META"}, {{"a", "1"}}});
+  EXPECT_EQ((*ours)->stamp(keys), before);
+  put(**theirs, Item{keys[1], {{"a", "1"}}});
+  const auto both = (*ours)->stamp(keys);
+  EXPECT_NE(both, before);
+  put(**theirs, Item{keys[0], {{"a", "2"}}});
+  EXPECT_NE((*ours)->stamp(keys), both);
+  EXPECT_NE((*ours)->stamp({keys[1], keys[0]}), (*ours)->stamp(keys));
+  put(**theirs, Item{keys[0], {{"a", "1"}}});
+  EXPECT_EQ((*ours)->stamp(keys), both);
+}
+
 TEST_F(LmdbTableTest, MayBeOpenedWhileAnotherThreadClosesIt) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -22,6 +22,9 @@ class MeasuredTable final : public Table {
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
   std::optional<std::uint64_t> version() const override { return inner_->version(); }
+  std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
+    return inner_->stamp(keys);
+  }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;

@@ -1,11 +1,13 @@
 #include "facetheory/table/memory_table.h"
 
+#include <functional>
 #include <iterator>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/table/evaluate.h"
+#include "facetheory/table/item_codec.h"
 
 namespace facetheory {
 
@@ -17,6 +19,19 @@ Task<Result<TableDescription>> MemoryTable::describe() {
   const std::lock_guard lock(mutex_);
   co_return TableDescription{
       .uri = "memory:", .status = "ACTIVE", .items = rows_.size(), .expires_rows = false};
+}
+
+std::optional<std::uint64_t> MemoryTable::stamp(const std::vector<Key>& keys) const {
+  const std::lock_guard lock(mutex_);
+  std::string rows;
+  for (const Key& key : keys) {
+    const auto row = rows_.find(key);
+    std::string attributes;
+    if (row != rows_.end()) encode_attributes(row->second, attributes);
+    rows += row != rows_.end() ? '+' : '-';
+    encode_bytes(attributes, rows);
+  }
+  return std::hash<std::string>()(rows);
 }
 
 Task<Result<std::optional<Item>>> MemoryTable::do_get(Key key, Consistency) {

@@ -14,6 +14,7 @@ class MemoryTable final : public Table {
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
   std::optional<std::uint64_t> version() const override { return version_; }
+  std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override;
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
@@ -27,7 +28,7 @@ class MemoryTable final : public Table {
   Result<TransactOutcome> commit(const std::vector<TransactItem>& items);
 
   std::atomic<std::uint64_t> version_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, Attributes> rows_;  // guarded by mutex_
 };
 

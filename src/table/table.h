@@ -128,6 +128,10 @@ class Table {
   // same, so is all that was read since it was taken. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> version() const { return std::nullopt; }
 
+  // The same for the rows under a few keys: a number that is the same only while they are, each of them there with the same
+  // content or not there. Empty: this table cannot tell. Quick, and never waits.
+  virtual std::optional<std::uint64_t> stamp(const std::vector<Key>&) const { return std::nullopt; }
+
   // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.
   virtual Task<Result<void>> create() = 0;
   virtual Task<Result<TableDescription>> describe() = 0;
