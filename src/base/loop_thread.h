@@ -1,6 +1,7 @@
 // LoopThread: an event loop on a thread of its own. For .cc files only, since it needs Asio.
 #pragma once
 
+#include <csignal>
 #include <thread>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -15,7 +16,7 @@ class LoopThread {
  public:
   // The name is what `top -H` shows: up to 15 characters.
   explicit LoopThread(const char* name)
-      : context_(1), guard_(context_.get_executor()), thread_([this] { context_.run(); }) {
+      : context_(1), guard_(context_.get_executor()), thread_([this] { run(); }) {
     pthread_setname_np(thread_.native_handle(), name);
   }
   ~LoopThread() {
@@ -29,6 +30,15 @@ class LoopThread {
   boost::asio::any_io_executor executor() { return context_.get_executor(); }
 
  private:
+  void run() {
+    // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
+    sigset_t broken_pipe;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+    context_.run();
+  }
+
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   std::thread thread_;

@@ -17,6 +17,7 @@ namespace facetheory {
 struct ReadyAnswer {
   std::string_view head;  // Status line and fields, each with its CRLF; until the next request is looked at.
   std::string_view body;  // As long as its owner lives.
+  int file = -1;          // A file with the same bytes as the body, to be sent instead; likewise. -1: none.
   std::shared_ptr<const void> owner;
 };
 

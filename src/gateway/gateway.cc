@@ -277,6 +277,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   WarmPage warm;
   warm.body = served.body;
   if (coding != Coding::identity) warm.coded = bytes.get();
+  if (const auto file = page.file(coding)) warm.file = file->descriptor();
   warm.rows = std::move(rows_);
   warm.judged_at = parts_.isr.now();
   warm.made_at = generation_of(served.meta) - page.age;
@@ -495,6 +496,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
     touched.store(true, std::memory_order_relaxed);
   ready_.head = page->head;
   ready_.body = {};
+  ready_.file = page->file;
   if (!is_bodiless(page->status)) ready_.body = page->coded != nullptr ? *page->coded : body->bytes;
   // The coded bytes belong to the page, which keeps them as long as it lives.
   ready_.owner = std::move(body);

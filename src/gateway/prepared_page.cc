@@ -10,6 +10,12 @@
 #include "facetheory/http/http_date.h"
 
 namespace facetheory {
+namespace {
+
+// Below it, copying takes no longer than what a file adds.
+constexpr std::size_t kLeastBytesForAFile = 48 << 10;
+
+}  // namespace
 
 PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
   Headers stored;
@@ -64,12 +70,22 @@ std::shared_ptr<const std::string> PreparedPage::keep(Coding coding, std::string
   return slot;
 }
 
+std::shared_ptr<const MemoryFile> PreparedPage::file(Coding coding) const {
+  const std::lock_guard lock(mutex_);
+  const auto& form = coded_[static_cast<std::size_t>(coding)];
+  auto& file = files_[static_cast<std::size_t>(coding)];
+  if (!file && form && form->size() >= kLeastBytesForAFile) file = MemoryFile::of(*form);
+  return file;
+}
+
 std::size_t PreparedPage::cost() const {
   std::size_t fields = metadata.content_type.size();
   for (const auto& [name, value] : metadata.headers)
     fields += name.size() + value.size();
   constexpr std::size_t kObject = 1024;
-  return kObject + 4 * fields + (compressible ? bytes.size() * 2 : bytes.size());
+  const std::size_t forms = compressible ? bytes.size() * 2 : bytes.size();
+  const std::size_t files = bytes.size() >= kLeastBytesForAFile ? bytes.size() : 0;
+  return kObject + 4 * fields + forms + files;
 }
 
 }  // namespace facetheory

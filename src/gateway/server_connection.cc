@@ -1,7 +1,6 @@
 #include "facetheory/gateway/server_connection.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -204,36 +203,37 @@ bool ServerConnection::send_ready(const ReadyAnswer& answer) {
   const std::string_view end = close_after_               ? "Connection: close\r\n\r\n"
                                : head_.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
                                                           : "\r\n";
-  const std::array<asio::const_buffer, 3> buffers{asio::buffer(answer.head), asio::buffer(end),
-                                                  asio::buffer(answer.body)};
-  error_code error;
-  std::size_t sent = socket_.write_some(buffers, error);
-  if (error == asio::error::would_block || error == asio::error::try_again) {
-    error = {};
-    sent = 0;
+  switch (UnsentAnswer::send(socket_.native_handle(), answer, end, unsent_)) {
+    case Sent::all:
+      return true;
+    case Sent::failed:
+      close();
+      return false;
+    case Sent::some:
+      break;
   }
-  if (error) {
-    close();
-    return false;
-  }
-  const std::size_t head = answer.head.size() + end.size();
-  if (sent == head + answer.body.size()) return true;
   // A client that is slow to read.
   busy_ = true;
-  std::string head_left;
-  if (sent < head) head_left = std::string(answer.head).append(end).substr(sent);
-  const std::string_view body_left = answer.body.substr(sent > head ? sent - head : 0);
-  asio::co_spawn(loop_->executor,
-                 send_rest(shared_from_this(), std::move(head_left), body_left, answer.owner),
-                 [self = shared_from_this()](std::exception_ptr) { self->after_exchange(); });
+  send_rest_when_writable();
   return true;
 }
 
-Task<void> ServerConnection::send_rest(std::shared_ptr<ServerConnection> self, std::string head,
-                                       std::string_view body, std::shared_ptr<const void> /* of the body */) {
-  self->sending_ = Sending::length;
-  std::vector<asio::const_buffer> buffers{asio::buffer(head), asio::buffer(body)};
-  [[maybe_unused]] auto sent = co_await self->send(std::move(buffers));
+void ServerConnection::send_rest_when_writable() {
+  write_deadline_ = steady_clock::now() + limits_->write_timeout;
+  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code error) {
+    self->write_deadline_ = Moment::max();
+    if (self->closed_) return;
+    if (error || self->timed_out_) return self->close();
+    switch (self->unsent_->go_on(self->socket_.native_handle())) {
+      case Sent::all:
+        self->unsent_.reset();
+        return self->after_exchange();
+      case Sent::failed:
+        return self->close();
+      case Sent::some:
+        return self->send_rest_when_writable();
+    }
+  });
 }
 
 void ServerConnection::after_exchange() {

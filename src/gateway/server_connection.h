@@ -20,6 +20,7 @@
 
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/unsent_answer.h"
 #include "facetheory/http/body_framing.h"
 #include "facetheory/http/chunked.h"
 #include "facetheory/http/message_head.h"
@@ -96,8 +97,7 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
   bool look_at(std::string_view bytes);
   bool send_ready(const ReadyAnswer& answer);
-  static Task<void> send_rest(std::shared_ptr<ServerConnection> self, std::string head, std::string_view body,
-                              std::shared_ptr<const void> owner);
+  void send_rest_when_writable();
   void after_exchange();
   void take_over_head();
   void begin_exchange();
@@ -127,6 +127,7 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   std::string piece_;          // The last that read() gave, where it had to be kept.
   RequestHead head_;
   bool busy_ = false;  // A request is being answered.
+  std::unique_ptr<UnsentAnswer> unsent_;
   bool close_after_ = false;
   bool timed_out_ = false;
   bool client_left_ = false;

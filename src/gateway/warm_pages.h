@@ -38,11 +38,13 @@ struct WarmMoment {
 struct WarmPage {
   // Constant once it is kept.
   std::weak_ptr<const Body> body = {};
-  const std::string* coded = nullptr;  // The body keeps them as long as it lives; null: its own bytes.
-  std::vector<Key> rows = {};          // Those that decided.
-  std::int64_t made_at = 0;            // Age counts from here.
-  std::int64_t fresh_until = 0;        // Seconds since 1970.
-  std::int64_t judged_at = 0;          // Likewise: a clock that is set back is not believed.
+  // The body keeps them as long as it lives.
+  const std::string* coded = nullptr;  // Null: its own bytes.
+  int file = -1;
+  std::vector<Key> rows = {};    // Those that decided.
+  std::int64_t made_at = 0;      // Age counts from here.
+  std::int64_t fresh_until = 0;  // Seconds since 1970.
+  std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
   Duration known_at{0};
   int status = 200;
   std::string host = {};

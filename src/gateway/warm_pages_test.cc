@@ -232,6 +232,20 @@ TEST(WarmPages, PipelinedRequestsAreAnsweredInOrderWarmOrNot) {
     ASSERT_EQ(read_reply(client).body, i % 3 == 0 ? "/a 1" : i % 3 == 1 ? "/c 1" : "/b 1");
 }
 
+TEST(WarmPages, PagesOfAnySizeAreSentAsTheyAre) {
+  GatewayBed bed;
+  for (const int size : {1, 40'000, 49'151, 49'152, 49'153, 200'000, 3'000'000}) {
+    std::string body;
+    for (int i = 0; i < size; ++i)
+      body += static_cast<char>('a' + (i * 31 + i / 1000) % 26);
+    const std::string target = "/" + std::to_string(size);
+    bed.origin.answer(target, 200, {{"Content-Type", "application/octet-stream"}}, body);
+    bed.get(target);
+    for (int i = 0; i < 6; ++i)
+      EXPECT_TRUE(bed.get(target).body == body) << size;
+  }
+}
+
 TEST(WarmPages, AClientThatReadsSlowlyGetsAllOfALargePage) {
   GatewayBed bed;
   bed.origin.answer("/large", 200, {{"Content-Type", "application/octet-stream"}}, std::string(8 << 20, 'x'));

@@ -1,0 +1,74 @@
+#include "facetheory/gateway/unsent_answer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace facetheory {
+namespace {
+
+iovec piece(std::string_view bytes) {
+  return {const_cast<char*>(bytes.data()), bytes.size()};  // Which sendmsg() does not write to.
+}
+
+// How many bytes the socket took; empty: the connection is broken.
+std::optional<std::size_t> taken(ssize_t count) {
+  if (count >= 0) return static_cast<std::size_t>(count);
+  const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  return full ? std::optional<std::size_t>(0) : std::nullopt;
+}
+
+// Head, its end and the body from `body_sent` on, as far as the socket takes them.
+std::optional<std::size_t> send_some(int socket, std::string_view head, std::string_view end,
+                                     const ReadyAnswer& answer, std::size_t body_sent) {
+  const std::string_view body = answer.body.substr(body_sent);
+  const bool from_file = answer.file >= 0 && !body.empty();
+  std::size_t count = 0;
+  if (const std::size_t heading = head.size() + end.size(); heading > 0 || !from_file) {
+    std::array<iovec, 3> pieces{piece(head), piece(end), piece(from_file ? std::string_view() : body)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    const auto sent = taken(::sendmsg(socket, &message, MSG_NOSIGNAL | (from_file ? MSG_MORE : 0)));
+    if (!sent || !from_file || *sent < heading) return sent;
+    count = *sent;
+  }
+  auto offset = static_cast<off_t>(body_sent);
+  const auto sent = taken(::sendfile(socket, answer.file, &offset, body.size()));
+  if (!sent) return sent;
+  return count + *sent;
+}
+
+}  // namespace
+
+Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view end,
+                        std::unique_ptr<UnsentAnswer>& rest) {
+  const auto sent = send_some(socket, answer.head, end, answer, 0);
+  if (!sent) return Sent::failed;
+  const std::size_t head = answer.head.size() + end.size();
+  if (*sent == head + answer.body.size()) return Sent::all;
+  rest = std::make_unique<UnsentAnswer>();
+  rest->answer_ = answer;
+  if (*sent < head) {
+    rest->head_.append(answer.head).append(end).erase(0, *sent);
+  } else {
+    rest->body_sent_ = *sent - head;
+  }
+  return Sent::some;
+}
+
+Sent UnsentAnswer::go_on(int socket) {
+  const auto sent = send_some(socket, head_, "", answer_, body_sent_);
+  if (!sent) return Sent::failed;
+  const std::size_t of_head = std::min(*sent, head_.size());
+  head_.erase(0, of_head);
+  body_sent_ += *sent - of_head;
+  return body_sent_ == answer_.body.size() && head_.empty() ? Sent::all : Sent::some;
+}
+
+}  // namespace facetheory

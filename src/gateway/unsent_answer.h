@@ -1,0 +1,31 @@
+// Sends ready answers without waiting: what the socket does not take at once is kept, to be sent later. For .cc files only,
+// like event_loop.h.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "facetheory/gateway/event_loop.h"
+
+namespace facetheory {
+
+enum class Sent { all, some, failed };
+
+class UnsentAnswer {
+ public:
+  // `end` closes the head. Of `some`, `rest` is what go_on() sends.
+  static Sent send(int socket, const ReadyAnswer& answer, std::string_view end,
+                   std::unique_ptr<UnsentAnswer>& rest);
+
+  // When the socket can take more.
+  Sent go_on(int socket);
+
+ private:
+  std::string head_;
+  ReadyAnswer answer_;  // Its head is not used: it may be another's by now.
+  std::size_t body_sent_ = 0;
+};
+
+}  // namespace facetheory
