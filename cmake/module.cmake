@@ -1,3 +1,27 @@
+# Headers that nearly every source needs, compiled once for all libraries and once for all tests. Only together with unity
+# builds: without both, every source must get along with what it includes itself (tools/check_clang sees to that, too).
+function(facetheory_precompile name)
+  if(NOT CMAKE_UNITY_BUILD)
+    return()
+  endif()
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  target_link_libraries(${name} PRIVATE Threads::Threads Boost::headers)
+  target_compile_definitions(${name} PRIVATE
+    BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
+  facetheory_warnings(${name})
+  target_precompile_headers(${name} PRIVATE
+    <chrono> <functional> <map> <memory> <optional> <string> <variant> <vector>
+    <boost/asio/awaitable.hpp> <boost/asio/co_spawn.hpp> <boost/asio/post.hpp> <boost/asio/redirect_error.hpp>
+    <boost/asio/steady_timer.hpp> <boost/asio/use_awaitable.hpp> ${ARGN})
+endfunction()
+
+function(facetheory_use_precompiled target name)
+  if(TARGET ${name})
+    target_precompile_headers(${target} REUSE_FROM ${name})
+  endif()
+endfunction()
+
 # facetheory_module(table SOURCES a.cc b.cc USES facetheory::aws PkgConfig::lmdb)
 #
 # One folder of src/ is one static library, facetheory::<name>, with its sources listed by name.
@@ -12,6 +36,7 @@ function(facetheory_module name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(facetheory_${name} PUBLIC ${arg_USES} PRIVATE ${arg_USES_PRIVATELY})
   facetheory_warnings(facetheory_${name})
+  facetheory_use_precompiled(facetheory_${name} facetheory_library_headers)
   set_property(GLOBAL APPEND PROPERTY FACETHEORY_MODULES facetheory_${name})
 endfunction()
 
@@ -22,7 +47,9 @@ function(facetheory_warnings target)
     -Woverloaded-virtual -Wimplicit-fallthrough -Werror
     # g++ 12 reports these in optimised code of the standard library and of Asio's coroutine frames.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
-                             -Wno-mismatched-new-delete>)
+                             -Wno-mismatched-new-delete>
+    # Tidies up less often while it compiles: some hundred megabytes more, a twentieth of the time less.
+    "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=500000>")
   if(CMAKE_UNITY_BUILD)
     # This warning is about headers, and g++ takes the sources that a unity file includes for headers.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -42,6 +69,7 @@ function(facetheory_test name)
   target_link_libraries(${name} PRIVATE ${arg_USES} facetheory_test_support GTest::gmock GTest::gtest_main)
   facetheory_warnings(${name})
   target_compile_options(${name} PRIVATE -O0)  # What is tested is optimised; optimising tests doubles the build.
+  facetheory_use_precompiled(${name} facetheory_test_headers)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS gtest TIMEOUT 300)
 endfunction()
