@@ -104,8 +104,7 @@ class Client {
     connection.whole = 0;
     connection.asking = true;
     connection.began = Clock::now();
-    const std::string request =
-        "GET " + path + " HTTP/1.1\r\nHost: bench.test\r\nAccept-Encoding: gzip\r\n\r\n";
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: bench.test\r\n\r\n";
     if (send(connection.socket, request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
       end(connection);

@@ -68,7 +68,7 @@ def describe_machine(folder):
     model = re.search(r"model name\s*:\s*(.*)", cpuinfo)
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": os.cpu_count(),
         "processor": model[1] if model else platform.machine(),
         "memory_gib": round(memory),
         "kernel": platform.release(),

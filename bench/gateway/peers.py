@@ -22,6 +22,7 @@ class Peer:
         self.folder = bed.folder / f"{self.name}-{self.port}"
         self.folder.mkdir()
         self.process = None
+        self.conditional = False  # All that it will be asked are conditional requests.
 
     def start(self):
         """Returns the seconds until the first answer."""
@@ -173,12 +174,17 @@ frontend clients
   bind 127.0.0.1:{self.port} backlog 4096
   http-request cache-use pages
   http-response cache-store pages
+{self.for_conditional()}
   default_backend origin
 backend origin
   http-reuse always
   server origin 127.0.0.1:{self.bed.origin_port}
 """)
         return [self.program, "-db", "-f", configuration]
+
+    def for_conditional(self):
+        """It puts the page's Content-Length into a 304, which is allowed, and for which wrk then waits in vain."""
+        return "  http-after-response del-header content-length if { status 304 }" if self.conditional else ""
 
     def version(self):
         return "HAProxy " + re.search(r"version (\S+?)-", self.first_line([self.program, "-v"]))[1]
@@ -187,14 +193,18 @@ backend origin
 class Varnish(Packaged):
     name = "varnish"
     title = "Varnish"
-    setup = "`malloc` storage of 4 GiB, one thread pool, the log that it keeps in memory reduced to nothing (`vsl_mask`), grace from the origin's `stale-while-revalidate`"
+    setup = ("`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace from the "
+             "origin's `stale-while-revalidate`")
+    unlogged = ["Begin", "End", "Link", "Timestamp", "SessOpen", "SessClose", "ReqStart", "ReqMethod", "ReqURL", "ReqProtocol", "ReqHeader", "ReqUnset",
+                "RespProtocol", "RespStatus", "RespReason", "RespHeader", "RespUnset", "VCL_call", "VCL_return", "VCL_use", "Hit", "ReqAcct", "Length"]
 
     def command(self):
         program = self.write("default.vcl", f"""vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{self.bed.origin_port}"; }}
 """)
         return [self.program, "-F", "-j", "none", "-n", str(self.folder / "work"), "-a", f"127.0.0.1:{self.port}", "-f", program,
-                "-s", "malloc,4g", "-p", "thread_pools=1", "-p", "listen_depth=4096", "-p", "timeout_idle=3600"]
+                "-s", "malloc,4g", "-p", "thread_pools=1", "-p", "listen_depth=4096", "-p", "timeout_idle=3600", "-p",
+                "vsl_mask=" + ",".join("-" + tag for tag in self.unlogged)]
 
     def version(self):
         return "Varnish " + re.search(r"varnish-([\d.]+)", self.first_line([self.program, "-V"]))[1]

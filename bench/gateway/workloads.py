@@ -1,16 +1,21 @@
-"""What is measured. Each function is a workload that gets a Run and returns its figures."""
-import bisect
+"""What is measured. Each function of WORKLOADS gets a Run and the time by which it should end, and returns rows of figures."""
 import itertools
+import os
+import pathlib
 import random
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 
-from gateway import load, peers
+from gateway import cpu, load, peers
 from gateway.bed import Failed, fetch
 
-PAGES = {"1 KiB": "/1k/page", "16 KiB": "/16k/page", "128 KiB": "/128k/page"}
-CONDITIONAL, COMPRESSED = "/16k/conditional", "/16k-gzip/compressed"
+ZIPF_SIZE, EXPIRING_SIZE, EXPIRING_AGE = "4k", "16k", 2
+PAUSE_MS = 10  # Between two requests of a paced connection, on average.
+GROWTH_BUDGET, GROWTH_MEMORY = 256, 4096  # MiB: smaller than a million pages, and larger
+GROWTH_BYTES_EACH = 8192  # What a page of 1 KiB takes in a file system in memory, with room to spare.
 
 
 def say(text):
@@ -20,11 +25,11 @@ def say(text):
 class Run:
     """A run of the benchmark: its bed, the servers that take part, the time that is left."""
 
-    def __init__(self, bed, options):
+    def __init__(self, bed, options, weights):
         self.bed = bed
         self.options = options
         self.ends = time.monotonic() + options.minutes * 60
-        self.weights_left = 0.0
+        self.weights_left = sum(weights)
 
     def server(self, name, **settings):
         return peers.ALL[name](self.bed, self.options, **settings)
@@ -39,58 +44,40 @@ class Run:
         self.weights_left -= weight
         return time.monotonic() + part
 
-    def rounds(self, subjects, deadline):
-        """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window, until all have enough
-        clean ones or the time is over."""
-        for key, measure in subjects.items():
-            measure(1)  # Warms up.
+    def rounds(self, subjects, deadline, seconds=None):
+        """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window, until all have
+        enough clean ones or the time is over; {key: summary of its windows}."""
+        if self.options.rounds > 1:
+            for measure in subjects.values():
+                measure(1)  # Warms up.
         windows = {key: [] for key in subjects}
         for number in itertools.count(1):
             for key, measure in subjects.items():
-                window = measure(self.options.seconds)
+                window = measure(seconds or self.options.seconds)
                 windows[key].append(window)
-                state = window["void"] or ("clean" if window["clean"] else "disturbed")
-                say(f"  round {number:2}  {' '.join(key):30} {window['cpu_us']:8.1f} µs  {window['rps']:8.0f}/s  p99 {window['p99_us']:7} µs"
-                    f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%} foreign {window['foreign']:3.0%}  {state}")
+                say(progress(number, key, window))
             enough = all(sum(w["clean"] for w in ws) >= self.options.clean for ws in windows.values())
             if enough or time.monotonic() > deadline or number >= self.options.rounds:
                 return {key: summary(ws) for key, ws in windows.items()}
 
 
+def progress(number, key, window):
+    state = window["void"] or ("clean" if window["clean"] else "disturbed")
+    return (f"  round {number:2}  {' '.join(key):28} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
+            f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
+            f" others {window['foreign']:4.0%}  {state}")
+
+
 def summary(windows):
     """Medians of the clean windows; of all that are not void when there is no clean one."""
     good = [w for w in windows if w["clean"]] or [w for w in windows if not w["void"]]
-    voids = sorted({w["void"] for w in windows if w["void"]})
-    figures = {name: statistics.median(w[name] for w in good) for name in
-               ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "rendered")} if good else {}
-    return figures | {"clean": sum(w["clean"] for w in windows), "windows": len(windows), "void": voids}
+    names = ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "rendered")
+    figures = {name: statistics.median(w[name] for w in good) for name in names} if good else {}
+    return figures | {"clean": sum(w["clean"] for w in windows), "windows": len(windows),
+                      "void": sorted({w["void"] for w in windows if w["void"]})}
 
 
-def started(run, names, paths, headers=None):
-    """Starts servers and has them store the pages; {name: (server, {path: an answer that was a hit})}. The floor sends what the first one sent."""
-    servers = {}
-    for name in sorted(names, key=lambda name: name == "floor"):
-        server = run.server(name)
-        if name == "floor":
-            if not servers:
-                raise Failed("gateway_bench: the floor repeats what another server sends; name one more in --peers")
-            for path, answer in next(iter(servers.values()))[1].items():
-                server.learn(path, answer.raw)
-            server.learn(peers.FIRST_PAGE, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        server.start()
-        answers = {}
-        for path in paths:
-            first = fetch(server.port, path, headers)
-            if headers is None or "If-None-Match" not in headers:
-                answers[path] = first if name == "floor" else hit(run, server, path, headers)
-            else:
-                etag = first.headers.get("etag")
-                answers[path] = first if name == "floor" else hit(run, server, path, {"If-None-Match": etag}, 304)
-        servers[name] = (server, answers)
-    return servers
-
-
-def hit(run, server, path, headers, status=200):
+def hit(run, server, path, headers=None, status=200):
     """An answer for which the origin was not asked."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -104,29 +91,217 @@ def hit(run, server, path, headers, status=200):
     raise Failed(f"{server.title} stores no {path}")
 
 
-def figure(workload, name, answer, figures):
-    return {"workload": workload, "peer": name, "answer_bytes": len(answer.raw)} | figures
+class Same:
+    """The same request again and again."""
+
+    def __init__(self, name, path, headers=None, conditional=False):
+        self.name = name
+        self.path = path
+        self.headers = headers or {}
+        self.conditional = conditional
+
+    def prepare(self, run, server):
+        """Has the page stored; (headers of the requests to measure, the answer that they get)."""
+        if isinstance(server, peers.Floor):
+            return self.headers, fetch(server.port, self.path, self.headers)
+        headers, answer = self.headers, hit(run, server, self.path, self.headers)
+        if self.conditional:
+            headers = headers | {"If-None-Match": answer.headers["etag"]}
+            answer = hit(run, server, self.path, headers, 304)
+        if "Accept-Encoding" in headers and answer.headers.get("content-encoding") != headers["Accept-Encoding"]:
+            raise Failed(f"{server.title} does not compress {self.path}")
+        return headers, answer
+
+
+def same_requests(run, deadline, asked):
+    """Every server gets every one of these requests. The floor repeats what the first server answered."""
+    servers, prepared = {}, {}
+    for name in sorted(run.names(), key=lambda name: name == "floor"):
+        server = servers[name] = run.server(name)
+        server.conditional = all(same.conditional for same in asked)
+        if name == "floor":
+            if len(servers) == 1:
+                raise Failed("gateway_bench: the floor repeats what another server sends; name one more in --peers")
+            first = next(iter(servers))
+            for same in asked:
+                server.learn(same.path, prepared[same.name, first][1].raw)
+            server.learn(peers.FIRST_PAGE, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        server.start()
+        for same in asked:
+            prepared[same.name, name] = same.prepare(run, server)
+    subjects = {}
+    for same in asked:
+        for name in run.names():
+            headers, answer = prepared[same.name, name]
+            asking = load.Load(run.bed.folder, f"{same.name} {name}", same.path, headers)
+            subjects[same.name, name] = lambda seconds, name=name, asking=asking, answer=answer: load.measure(
+                run.bed, servers[name], asking, seconds, len(answer.raw))
+    found = run.rounds(subjects, deadline)
+    for server in servers.values():
+        server.stop()
+    return [{"workload": workload, "peer": name, "answer_bytes": len(prepared[workload, name][1].raw)} | figures
+            for (workload, name), figures in found.items()]
 
 
 def hits(run, deadline):
-    """The same page again and again: 1, 16 and 128 KiB."""
-    servers = started(run, run.names(), PAGES.values())
-    subjects, answers = {}, {}
-    for size, path in PAGES.items():
-        asked = load.Load(run.bed.folder, f"hits {size}", path)
-        for name in run.names():
-            server, seen = servers[name]
-            answers[size, name] = seen[path]
-            subjects[size, name] = lambda seconds, server=server, asked=asked, answer=seen[path]: load.measure(
-                run.bed, server, asked, seconds, len(answer.raw))
+    """One page of 1, of 16 and of 128 KiB."""
+    return same_requests(run, deadline, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes])
+
+
+def conditional(run, deadline):
+    """A page of 16 KiB that the client has (If-None-Match, 304)."""
+    return same_requests(run, deadline, [Same("304", "/16k/conditional", conditional=True)])
+
+
+def compressed(run, deadline):
+    """A page of 16 KiB for a client that accepts gzip; the origin offers it compressed to whoever asks."""
+    return same_requests(run, deadline, [Same("gzip, 16 KiB", "/16k-gzip/page", {"Accept-Encoding": "gzip"})])
+
+
+def filled(run, server, prefix, count, limit, connections=32):
+    """Has all pages stored and asked for once more; seconds for the former."""
+    done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
+    if done["failed"] or done["answered"] < count:
+        raise Failed(f"{server.title}: of {count} pages only {done['answered']} were answered in {done['seconds']:.0f} s, {done['failed']} failed")
+    asked_once_more(run, server, prefix, count, limit, connections)
+    return done["seconds"]
+
+
+def asked_once_more(run, server, prefix, count, limit, connections):
+    """Asks for all pages until none is rendered; what is gone after three times was never kept."""
+    for _ in range(3):
+        before = run.bed.renders()
+        done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
+        missing = run.bed.renders() - before
+        if done["answered"] == count and not missing:
+            return
+        say(f"  {server.title}: of {count:,} stored pages {missing} were rendered again and {done['failed']} failed")
+    raise Failed(f"{server.title} does not keep {count:,} pages")
+
+
+def zipf(run, deadline):
+    """Many pages of 4 KiB, the popular ones more often (Zipf, s = 1)."""
+    count, draws = run.options.zipf_pages, 4 * run.options.zipf_pages
+    prefix = f"/{ZIPF_SIZE}/zipf"
+    numbers = run.bed.folder / "zipf"
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, count + 1)))
+    chosen = random.Random(1).choices(range(count), cum_weights=weights, k=draws)
+    numbers.write_text("\n".join(str(rank * 7919 % count) for rank in chosen) + "\n")  # Popular ones anywhere.
+    asking = load.Load(run.bed.folder, "zipf", (prefix, numbers))
+    workload = f"Zipf, {count:,} pages of 4 KiB"
+    servers, seconds, subjects = {}, {}, {}
+    for name in run.names("ours", "nginx", "haproxy", "varnish"):
+        server = servers[name] = run.server(name, **({"memory": "1 GiB"} if name == "ours" else {}))
+        server.start()
+        seconds[name] = filled(run, server, prefix, count, run.options.fill_minutes * 60)
+        say(f"  {name} filled in {seconds[name]:.1f} s")
+        size = len(hit(run, server, prefix + "1").raw)
+        subjects[workload, name] = lambda seconds, server=server, size=size: load.measure(run.bed, server, asking, seconds, size)
     found = run.rounds(subjects, deadline)
-    stop(servers)
-    return [figure(f"hit, {size}", name, answers[size, name], figures) for (size, name), figures in found.items()]
-
-
-def stop(servers):
-    for server, _ in servers.values():
+    for server in servers.values():
         server.stop()
+    return [{"workload": key[0], "peer": key[1], "fill_seconds": seconds[key[1]]} | figures for key, figures in found.items()]
 
 
-WORKLOADS = {"hits": (hits, 4)}
+def expiry(run, deadline):
+    """1,000 pages of 16 KiB that are fresh for 2 s, beside as many that do not expire: p99 of both."""
+    count = run.options.expiring_pages
+    folder = run.bed.folder
+    kinds = {"steady": f"/{EXPIRING_SIZE}/steady", "expiring": f"/{EXPIRING_SIZE}-age{EXPIRING_AGE}/expiring"}
+    paces = {"paced": {"pause_ms": PAUSE_MS}, "full load": {"connections": 16}}
+    servers, subjects = {}, {}
+    for name in run.names("ours", "nginx", "varnish"):
+        server = servers[name] = run.server(name)
+        server.start()
+        filled(run, server, kinds["steady"], count, 120)
+        load.fill(run.bed, server.port, kinds["expiring"] + "#", count, 16, 120)
+        for pace, settings in paces.items():
+            for kind, prefix in kinds.items():
+                asking = load.Load(folder, f"{kind} {pace}", (prefix, count), **settings)
+                renders = int(count * 0.9) if kind == "expiring" else None
+                subjects[kind, pace, name] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
+                    run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0)
+    found = run.rounds(subjects, deadline, seconds=2 * EXPIRING_AGE)
+    for server in servers.values():
+        server.stop()
+    return [{"kind": kind, "pace": pace, "peer": name} | figures for (kind, pace, name), figures in found.items()]
+
+
+def stampede(run, deadline):
+    """1,000 clients ask at once for a page that nobody has and that takes 300 ms."""
+    clients, delay = run.options.clients, 300
+    rows = []
+    names = run.names("ours", "nginx", "haproxy", "varnish")
+    servers = {name: run.server(name) for name in names}
+    results = {name: [] for name in names}
+    for server in servers.values():
+        server.start()
+    for number in range(run.options.stampedes):
+        for name, server in servers.items():
+            before = run.bed.renders()
+            done = load.fill(run.bed, server.port, f"/16k-delay{delay}/cold{number}", clients, clients, 60)
+            done["renders"] = run.bed.renders() - before
+            results[name].append(done)
+            say(f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed")
+    for name, server in servers.items():
+        server.stop()
+        rows.append({"peer": name, "clients": clients, "delay_ms": delay, "failed": sum(done["failed"] for done in results[name])} |
+                    {figure: statistics.median(done[figure] for done in results[name]) for figure in ("renders", "p50_ms", "max_ms")})
+    return rows
+
+
+def growth(run, deadline):
+    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory."""
+    rows = []
+    for count in run.options.growth_pages:
+        with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(count)) as data:
+            rows.append(grown(run, count, pathlib.Path(data), deadline))
+    return rows
+
+
+def memory_folder(count):
+    folder = "/dev/shm"
+    need = count * GROWTH_BYTES_EACH
+    if not os.path.isdir(folder) or shutil.disk_usage(folder).free < need:
+        raise Failed(f"gateway_bench: {count:,} pages need {need >> 20} MiB in {folder}; leave some out: --growth-pages")
+    return folder
+
+
+def grown(run, count, data, deadline):
+    prefix = "/1k/growth"
+    server = run.server("ours", memory=f"{GROWTH_MEMORY} MiB", data=data)
+    server.start()
+    empty = cpu.resident(server.process.pid)
+    row = {"pages": count, "fill_seconds": filled(run, server, prefix, count, run.options.fill_minutes * 60, connections=64)}
+    full = cpu.resident(server.process.pid)
+    row["own_bytes_per_page"] = (full["own_mib"] - empty["own_mib"]) * 2**20 / count
+    row |= {"empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
+    say(f"  {count:,} pages filled in {row['fill_seconds']:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
+    asking = load.Load(run.bed.folder, "growth", (prefix, count))
+    share = time.monotonic() + max(0.0, deadline - time.monotonic()) / 4
+    row["in_memory"] = one_server(run, server, asking, f"{count:,} pages", share)
+    server.stop()
+
+    # The same pages with a budget that does not hold a million of them, from a cold start.
+    server = run.server("ours", memory=f"{GROWTH_BUDGET} MiB", data=data)
+    before = run.bed.renders()
+    row["start_seconds"] = server.start()
+    if run.bed.renders() != before:
+        raise Failed("ours: the first page after a start was rendered, not found")
+    asked_once_more(run, server, prefix, count, run.options.fill_minutes * 60, connections=64)
+    row["in_budget"] = one_server(run, server, asking, f"{count:,} pages, {GROWTH_BUDGET} MiB", share)
+    row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": (held := cpu.resident(server.process.pid))["own_mib"], "budget_files_mib": held["files_mib"]}
+    server.stop()
+    say(f"  {count:,} pages: started in {row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds {row['budget_own_mib']:.0f} MiB")
+    return row
+
+
+def one_server(run, server, asking, name, deadline):
+    key = (name, "ours")
+    size = len(hit(run, server, "/1k/growth0").raw)
+    return run.rounds({key: lambda seconds: load.measure(run.bed, server, asking, seconds, size)}, deadline)[key]
+
+
+# By name, with the part of the time that each gets.
+WORKLOADS = {"hits": (hits, 6), "conditional": (conditional, 2), "compressed": (compressed, 2), "zipf": (zipf, 4), "expiry": (expiry, 5),
+             "stampede": (stampede, 1), "growth": (growth, 5)}
