@@ -27,9 +27,10 @@ BROWSER = {
 REPORT = """
 done = function(summary, latency)
   local e = summary.errors
-  io.write(string.format('RESULT {"requests": %d, "seconds": %f, "bytes": %d, "failed": %d, "p50_us": %d, "p99_us": %d, "setup": %f}\\n',
-    summary.requests, summary.duration / 1e6, summary.bytes, e.connect + e.read + e.write + e.status + e.timeout,
-    latency:percentile(50), latency:percentile(99), setup_seconds))
+  local failed = e.connect + e.read + e.write + e.status + e.timeout
+  local form = '{"requests": %d, "seconds": %f, "bytes": %d, "failed": %d, "p50_us": %d, "p99_us": %d, "setup": %f}'
+  io.write("RESULT " .. string.format(form, summary.requests, summary.duration / 1e6, summary.bytes, failed,
+    latency:percentile(50), latency:percentile(99), setup_seconds) .. "\\n")
 end
 """
 
@@ -75,7 +76,8 @@ class Load:
 
 def run_wrk(load, port, seconds, core):
     """wrk's own figures, and the processor time it took for its requests."""
-    command = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(load.script), f"http://127.0.0.1:{port}/"]
+    command = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(load.script),
+               f"http://127.0.0.1:{port}/"]
     began = os.times()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=seconds + 60, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
@@ -90,7 +92,7 @@ def run_wrk(load, port, seconds, core):
 
 
 def measure(bed, peer, load, seconds, expected_bytes=None, renders=None):
-    """A window. `expected_bytes`: of each answer, with its head. `renders`: how many the origin must give at least; None is none at all."""
+    """A window. `expected_bytes`: of each answer, with its head. `renders`: how many the origin must give at least; None: none at all."""
     renders_before, cores_before, origin_before = bed.renders(), cpu.cores(), bed.origin_seconds()
     server_before, began = peer.seconds(), time.monotonic()
     wrk = run_wrk(load, peer.port, seconds, bed.load_core)

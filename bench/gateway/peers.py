@@ -96,8 +96,8 @@ class Packaged(Peer):
 class Nginx(Packaged):
     name = "nginx"
     title = "nginx"
-    setup = ("`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache`, `keepalive_requests` without limit, "
-             "`proxy_cache_lock`, stale pages while they are updated in the background")
+    setup = ("`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache`, `keepalive_requests` without "
+             "limit, `proxy_cache_lock`, stale pages while they are updated in the background")
 
     def command(self):
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -152,7 +152,8 @@ http {{
 class Haproxy(Packaged):
     name = "haproxy"
     title = "HAProxy"
-    setup = "`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale pages nor coalesces"
+    setup = ("`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale pages nor lets "
+             "requests wait for one another")
 
     def command(self):
         configuration = self.write("haproxy.cfg", f"""
@@ -193,10 +194,10 @@ backend origin
 class Varnish(Packaged):
     name = "varnish"
     title = "Varnish"
-    setup = ("`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace from the "
-             "origin's `stale-while-revalidate`")
-    unlogged = ["Begin", "End", "Link", "Timestamp", "SessOpen", "SessClose", "ReqStart", "ReqMethod", "ReqURL", "ReqProtocol", "ReqHeader", "ReqUnset",
-                "RespProtocol", "RespStatus", "RespReason", "RespHeader", "RespUnset", "VCL_call", "VCL_return", "VCL_use", "Hit", "ReqAcct", "Length"]
+    setup = ("`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace "
+             "from the origin's `stale-while-revalidate`")
+    unlogged = ("Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct RespProtocol "
+                "RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Hit Length").split()
 
     def command(self):
         program = self.write("default.vcl", f"""vcl 4.1;

@@ -50,9 +50,11 @@ def hits_table(results):
     for row in rows:
         ours = figure(find(rows, workload=row["workload"], peer="ours"), "cpu_us")
         times = ratio(ours, row.get("cpu_us"))
-        lines.append([row["workload"], title(row["peer"]), number(row.get("cpu_us"), 1), "" if row["peer"] == "ours" else number(times, 2),
-                      number(row.get("rps")), number(row.get("p50_us")), number(row.get("p99_us")), number(row.get("bytes")), windows(row)])
-    return table(["workload", "server", "CPU µs a request", "ours / it", "requests/s", "p50 µs", "p99 µs", "bytes", "clean windows"], lines)
+        compared = "" if row["peer"] == "ours" else number(times, 2)
+        lines.append([row["workload"], title(row["peer"]), number(row.get("cpu_us"), 1), compared, number(row.get("rps")),
+                      number(row.get("p50_us")), number(row.get("p99_us")), number(row.get("bytes")), windows(row)])
+    return table(["workload", "server", "CPU µs a request", "ours / it", "requests/s", "p50 µs", "p99 µs", "bytes",
+                  "clean windows"], lines)
 
 
 def expiry_table(results):
@@ -60,13 +62,21 @@ def expiry_table(results):
     lines = []
     for pace in ("paced", "full load"):
         for name in ORDER:
-            steady, expiring = find(rows, kind="steady", pace=pace, peer=name), find(rows, kind="expiring", pace=pace, peer=name)
-            if steady and expiring:
-                lines.append([pace, title(name), number(steady.get("p99_us")), number(expiring.get("p99_us")),
-                              number(ratio(expiring.get("p99_us"), steady.get("p99_us")), 2), number(steady.get("rps")), number(expiring.get("rps")),
-                              number(steady.get("cpu_us"), 1), number(expiring.get("cpu_us"), 1), number(expiring.get("rendered")), windows(expiring)])
-    return table(["load", "server", "p99 µs, steady", "p99 µs, expiring", "ratio", "requests/s, steady", "expiring", "CPU µs a request, steady",
-                  "expiring", "renders in a window", "clean windows"], lines)
+            pair = [find(rows, kind=kind, pace=pace, peer=name) for kind in ("steady", "expiring")]
+            if all(pair):
+                cells = [number(row.get(key), digits) for key, digits in (("p99_us", 0), ("rps", 0), ("cpu_us", 1)) for row in pair]
+                cells.insert(2, number(ratio(pair[1].get("p99_us"), pair[0].get("p99_us")), 2))
+                cells += [number(pair[1].get("rendered")), number(cost_of_a_render(*pair))]
+                lines.append([pace, title(name), *cells, f"{windows(pair[0])}, {windows(pair[1])}"])
+    return table(["load", "server", "p99 µs, steady", "expiring", "ratio", "requests/s, steady", "expiring", "CPU µs a request, steady",
+                  "expiring", "renders in a window", "CPU µs a render", "clean windows"], lines)
+
+
+def cost_of_a_render(steady, expiring):
+    """What the server needed beyond the cost of its hits."""
+    if "cpu_us" not in steady or not expiring.get("rendered"):
+        return None
+    return (expiring["cpu_us"] - steady["cpu_us"]) * expiring["rps"] * expiring["seconds"] / expiring["rendered"]
 
 
 def stampede_table(results):
@@ -76,14 +86,19 @@ def stampede_table(results):
 
 
 def growth_table(results):
+    rows = results["workloads"].get("growth", [])
+    budget = next((row["budget_mib"] for row in rows), 0)
+    columns = [("pages of 1 KiB", "pages", 0), ("start-up s", "start_seconds", 3), ("bytes of memory a page", "own_bytes_per_page", 0),
+               ("MiB, all in memory", "full_mib", 0), (f"MiB, {budget} MiB allowed", "budget_own_mib", 0),
+               ("and of mapped files", "budget_files_mib", 0), ("fill s", "fill_seconds", 0)]
     lines = []
-    for row in results["workloads"].get("growth", []):
-        lines.append([number(row["pages"]), number(row["in_memory"].get("cpu_us"), 1), number(row["in_budget"].get("cpu_us"), 1),
-                      number(row["start_seconds"], 3), number(row["own_bytes_per_page"]), number(row["full_mib"]), number(row["budget_own_mib"]),
-                      number(row["budget_files_mib"]), number(row["fill_seconds"]), f"{windows(row['in_memory'])}, {windows(row['in_budget'])}"])
-    budget = next((row["budget_mib"] for row in results["workloads"].get("growth", [])), 0)
-    return table(["pages of 1 KiB", "CPU µs a hit, all in memory", f"the same, `memory = \"{budget} MiB\"`", "start-up s", "bytes of memory a page",
-                  "MiB, all in memory", f"MiB, {budget} MiB allowed", "and of mapped files", "fill s", "clean windows"], lines)
+    for row in rows:
+        cells = [number(row[key], digits) for _, key, digits in columns]
+        costs = [number(row[kind].get("cpu_us"), 1) for kind in ("in_memory", "in_budget")]
+        lines.append([cells[0], *costs, *cells[1:], f"{windows(row['in_memory'])}, {windows(row['in_budget'])}"])
+    costs = ["CPU µs a hit, all in memory", f"the same, {budget} MiB allowed"]
+    heads = [head for head, _, _ in columns]
+    return table([heads[0], *costs, *heads[1:], "clean windows"], lines)
 
 
 class Bar:
@@ -110,9 +125,11 @@ def bars(results):
 
     found = [cost("hit, 1 KiB", "nginx", 0.55), cost("hit, 1 KiB", "haproxy", 0.80), cost("hit, 1 KiB", "floor", 1.30),
              cost("hit, 16 KiB", "nginx", 0.70), cost("hit, 128 KiB", "nginx", 0.70)]
+    expiring = results["workloads"].get("expiry", [])
     for pace in ("paced", "full load"):
-        pair = [find(results["workloads"].get("expiry", []), kind=kind, pace=pace, peer="ours") for kind in ("expiring", "steady")]
-        found.append(Bar(f"p99 of hits while all pages expire / while none does, {pace}", 2, ratio(*(figure(row, "p99_us") for row in pair)), pair))
+        pair = [find(expiring, kind=kind, pace=pace, peer="ours") for kind in ("expiring", "steady")]
+        p99 = ratio(*(figure(row, "p99_us") for row in pair))
+        found.append(Bar(f"p99 of hits while all pages expire / while none does, {pace}", 2, p99, pair))
     grown = results["workloads"].get("growth", [])
     small, large = find(grown, pages=1000), find(grown, pages=1_000_000)
     pair = [row and row["in_memory"] for row in (large, small)]
@@ -123,29 +140,42 @@ def bars(results):
     return found
 
 
+HITS = """\
+`ours / it` compares the processor time: below 1, ours needs less. Requests per second say little where the load generator's
+core is the limit. Each answer was found in the cache. For gzip, the origin offers a compressed page to those who accept one,
+and all servers send stored bytes: nginx, HAProxy and Varnish those of the origin, ours what it compressed itself when the page
+was stored. In the 304s of HAProxy a rule removes `Content-Length`, which wrk would take for the length of a body."""
+EXPIRY = """\
+1,000 pages of 16 KiB that are fresh for two seconds, at random, beside as many that do not expire; stale ones may be served
+while they are rendered. They expire together, as pages do that were filled together. Paced: 64 connections that pause 10 ms on
+average, so that server, load and origin, which shares the load's core, are far from busy and p99 shows what a hit waits for; a
+window is clean when little else ran on the machine. Full load: 16 connections without a pause. HAProxy serves nothing stale and
+is not here."""
+STAMPEDE = """\
+{clients:,} clients ask at once for a page of 16 KiB that nobody has and that takes {delay_ms} ms to render."""
+GROWTH = """\
+Pages at random, all equally often, of our gateway; table and bodies in a file system in memory, so that a fill takes minutes.
+Start-up is the time until the first page is answered. Mapped files are the table's, which the kernel takes back when it needs
+the memory."""
+
+
 def sections(results):
     """(heading, what must be said before, the table) of every workload that was run."""
     present = results["workloads"]
     if requests(results):
-        yield ("Hits", "`ours / it` compares the processor time: below 1, ours needs less. Requests per second say little where the load generator's core is the limit. "
-               "Each answer was found in the cache. For gzip, the origin offers a compressed page to those who accept one, and all servers send stored bytes: "
-               "nginx, HAProxy and Varnish those of the origin, ours what it compressed itself when the page was stored.", hits_table(results))
+        yield "Hits", HITS, hits_table(results)
     if "expiry" in present:
-        yield ("Hits while every page expires", "1,000 pages of 16 KiB that are fresh for two seconds, at random, beside as many that do not expire; stale ones may be served while they are rendered. "
-               "Paced: 64 connections that pause 10 ms on average, so that server, load and origin, which shares the load's core, are far from busy and p99 shows what a hit waits for. "
-               "Full load: 16 connections without a pause. HAProxy serves nothing stale and is not here.", expiry_table(results))
+        yield "Hits while every page expires", EXPIRY, expiry_table(results)
     if "stampede" in present:
-        row = present["stampede"][0]
-        yield ("A cold stampede", f"{row['clients']:,} clients ask at once for a page of 16 KiB that nobody has and that takes {row['delay_ms']} ms to render.", stampede_table(results))
+        yield "A cold stampede", STAMPEDE.format(**present["stampede"][0]), stampede_table(results)
     if "growth" in present:
-        yield ("Growth", "Pages at random, all equally often, of our gateway; table and bodies in a file system in memory, so that a fill takes minutes. Start-up is the time "
-               "until the first page is answered. Mapped files are the table's, which the kernel takes back when it needs the memory.", growth_table(results))
+        yield "Growth", GROWTH, growth_table(results)
 
 
 def describe(results):
     machine = results["machine"]
-    return (f"{machine['date']}; {machine['cores']} cores of an {machine['processor']}, {machine['memory_gib']} GiB, {machine['file_system']}, Linux "
-            f"{machine['kernel']}; {', '.join(results['versions'].values())}.")
+    return (f"{machine['date']}; {machine['cores']} cores of an {machine['processor']}, {machine['memory_gib']} GiB, "
+            f"{machine['file_system']}, Linux {machine['kernel']}; {', '.join(results['versions'].values())}.")
 
 
 def text(results):
@@ -163,7 +193,8 @@ def document(results):
         parts.append(results["remark"])
     if results["workloads"].get("hits"):
         parts.append(f"![Processor time of a hit by server and size of the page]({PICTURE})")
-    parts.append(table(["server", "configuration"], [[results["versions"][name], peers.ALL[name].setup] for name in ORDER if name in results["versions"]]))
+    setups = [[results["versions"][name], peers.ALL[name].setup] for name in ORDER if name in results["versions"]]
+    parts.append(table(["server", "configuration"], setups))
     for heading, remark, body in sections(results):
         parts.append(f"### {heading}\n\n{remark}\n\n{body}")
     parts.append("### Goals\n\n" + table(["", "goal", "measured"], [goal(bar) for bar in bars(results)]))
@@ -174,7 +205,8 @@ def goal(bar):
     if bar.value is None:
         return ["not measured", bar.text, ""]
     verdict = "met" if bar.value <= bar.limit else "**missed**"
-    return [verdict + (" (disturbed)" if bar.doubtful else ""), f"{bar.text}: at most {bar.limit:g}{bar.unit}", f"{bar.value:.2f}{bar.unit}"]
+    doubt = " (disturbed)" if bar.doubtful else ""
+    return [verdict + doubt, f"{bar.text}: at most {bar.limit:g}{bar.unit}", f"{bar.value:.2f}{bar.unit}"]
 
 
 def write_docs(results, docs):
@@ -212,5 +244,6 @@ def draw(rows):
     whole = left + width + 70
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{y - 10}" viewBox="0 0 {whole} {y - 10}" '
             'font-family="system-ui, sans-serif" font-size="13" fill="#22262b" role="img" aria-label="Processor time of a hit">\n'
-            f'<rect width="{whole}" height="{y - 10}" fill="#ffffff"/>\n<text x="16" y="22" font-size="14">CPU microseconds a hit, one core; less is better</text>\n'
+            f'<rect width="{whole}" height="{y - 10}" fill="#ffffff"/>\n'
+            '<text x="16" y="22" font-size="14">CPU microseconds a hit, one core; less is better</text>\n'
             + "\n".join(parts) + "\n</svg>\n")

@@ -1,4 +1,4 @@
-"""What is measured. Each function of WORKLOADS gets a Run and the time by which it should end, and returns rows of figures."""
+"""What is measured. Each function of WORKLOADS gets a Run and the seconds that its rounds may take, and returns rows of figures."""
 import itertools
 import os
 import pathlib
@@ -28,7 +28,7 @@ class Run:
     def __init__(self, bed, options, weights):
         self.bed = bed
         self.options = options
-        self.ends = time.monotonic() + options.minutes * 60
+        self.seconds_left = options.minutes * 60
         self.weights_left = sum(weights)
 
     def server(self, name, **settings):
@@ -38,15 +38,15 @@ class Run:
         return [name for name in self.options.peers if not among or name in among]
 
     def share(self, weight):
-        """When a workload of this weight must end, so that those after it have their time."""
-        left = max(0.0, self.ends - time.monotonic())
-        part = left * weight / max(weight, self.weights_left)
+        """The seconds that a workload of this weight gets, so that those after it have theirs."""
+        part = self.seconds_left * weight / self.weights_left
         self.weights_left -= weight
-        return time.monotonic() + part
+        return part
 
-    def rounds(self, subjects, deadline, seconds=None):
+    def rounds(self, subjects, allowed, seconds=None):
         """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window, until all have
-        enough clean ones or the time is over; {key: summary of its windows}."""
+        enough clean ones or took the seconds that are allowed; {key: summary of its windows}."""
+        began = time.monotonic()
         if self.options.rounds > 1:
             for measure in subjects.values():
                 measure(1)  # Warms up.
@@ -57,7 +57,9 @@ class Run:
                 windows[key].append(window)
                 say(progress(number, key, window))
             enough = all(sum(w["clean"] for w in ws) >= self.options.clean for ws in windows.values())
-            if enough or time.monotonic() > deadline or number >= self.options.rounds:
+            elapsed = time.monotonic() - began
+            if enough or elapsed > allowed or number >= self.options.rounds:
+                self.seconds_left = max(0.0, self.seconds_left - elapsed)
                 return {key: summary(ws) for key, ws in windows.items()}
 
 
@@ -79,8 +81,8 @@ def summary(windows):
 
 def hit(run, server, path, headers=None, status=200):
     """An answer for which the origin was not asked."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
         before = run.bed.renders()
         answer = fetch(server.port, path, headers)
         if run.bed.renders() == before:
@@ -113,7 +115,7 @@ class Same:
         return headers, answer
 
 
-def same_requests(run, deadline, asked):
+def same_requests(run, allowed, asked):
     """Every server gets every one of these requests. The floor repeats what the first server answered."""
     servers, prepared = {}, {}
     for name in sorted(run.names(), key=lambda name: name == "floor"):
@@ -136,33 +138,34 @@ def same_requests(run, deadline, asked):
             asking = load.Load(run.bed.folder, f"{same.name} {name}", same.path, headers)
             subjects[same.name, name] = lambda seconds, name=name, asking=asking, answer=answer: load.measure(
                 run.bed, servers[name], asking, seconds, len(answer.raw))
-    found = run.rounds(subjects, deadline)
+    found = run.rounds(subjects, allowed)
     for server in servers.values():
         server.stop()
     return [{"workload": workload, "peer": name, "answer_bytes": len(prepared[workload, name][1].raw)} | figures
             for (workload, name), figures in found.items()]
 
 
-def hits(run, deadline):
+def hits(run, allowed):
     """One page of 1, of 16 and of 128 KiB."""
-    return same_requests(run, deadline, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes])
+    return same_requests(run, allowed, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes])
 
 
-def conditional(run, deadline):
+def conditional(run, allowed):
     """A page of 16 KiB that the client has (If-None-Match, 304)."""
-    return same_requests(run, deadline, [Same("304", "/16k/conditional", conditional=True)])
+    return same_requests(run, allowed, [Same("304", "/16k/conditional", conditional=True)])
 
 
-def compressed(run, deadline):
+def compressed(run, allowed):
     """A page of 16 KiB for a client that accepts gzip; the origin offers it compressed to whoever asks."""
-    return same_requests(run, deadline, [Same("gzip, 16 KiB", "/16k-gzip/page", {"Accept-Encoding": "gzip"})])
+    return same_requests(run, allowed, [Same("gzip, 16 KiB", "/16k-gzip/page", {"Accept-Encoding": "gzip"})])
 
 
 def filled(run, server, prefix, count, limit, connections=32):
     """Has all pages stored and asked for once more; seconds for the former."""
     done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
     if done["failed"] or done["answered"] < count:
-        raise Failed(f"{server.title}: of {count} pages only {done['answered']} were answered in {done['seconds']:.0f} s, {done['failed']} failed")
+        raise Failed(f"{server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s "
+                     f"and {done['failed']} failed")
     asked_once_more(run, server, prefix, count, limit, connections)
     return done["seconds"]
 
@@ -179,7 +182,7 @@ def asked_once_more(run, server, prefix, count, limit, connections):
     raise Failed(f"{server.title} does not keep {count:,} pages")
 
 
-def zipf(run, deadline):
+def zipf(run, allowed):
     """Many pages of 4 KiB, the popular ones more often (Zipf, s = 1)."""
     count, draws = run.options.zipf_pages, 4 * run.options.zipf_pages
     prefix = f"/{ZIPF_SIZE}/zipf"
@@ -197,13 +200,13 @@ def zipf(run, deadline):
         say(f"  {name} filled in {seconds[name]:.1f} s")
         size = len(hit(run, server, prefix + "1").raw)
         subjects[workload, name] = lambda seconds, server=server, size=size: load.measure(run.bed, server, asking, seconds, size)
-    found = run.rounds(subjects, deadline)
+    found = run.rounds(subjects, allowed)
     for server in servers.values():
         server.stop()
     return [{"workload": key[0], "peer": key[1], "fill_seconds": seconds[key[1]]} | figures for key, figures in found.items()]
 
 
-def expiry(run, deadline):
+def expiry(run, allowed):
     """1,000 pages of 16 KiB that are fresh for 2 s, beside as many that do not expire: p99 of both."""
     count = run.options.expiring_pages
     folder = run.bed.folder
@@ -221,13 +224,14 @@ def expiry(run, deadline):
                 renders = int(count * 0.9) if kind == "expiring" else None
                 subjects[kind, pace, name] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
                     run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0)
-    found = run.rounds(subjects, deadline, seconds=2 * EXPIRING_AGE)
+    seconds = 2 * EXPIRING_AGE
+    found = run.rounds(subjects, allowed, seconds)
     for server in servers.values():
         server.stop()
-    return [{"kind": kind, "pace": pace, "peer": name} | figures for (kind, pace, name), figures in found.items()]
+    return [{"kind": kind, "pace": pace, "peer": name, "seconds": seconds} | figures for (kind, pace, name), figures in found.items()]
 
 
-def stampede(run, deadline):
+def stampede(run, _):
     """1,000 clients ask at once for a page that nobody has and that takes 300 ms."""
     clients, delay = run.options.clients, 300
     rows = []
@@ -245,17 +249,18 @@ def stampede(run, deadline):
             say(f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed")
     for name, server in servers.items():
         server.stop()
-        rows.append({"peer": name, "clients": clients, "delay_ms": delay, "failed": sum(done["failed"] for done in results[name])} |
-                    {figure: statistics.median(done[figure] for done in results[name]) for figure in ("renders", "p50_ms", "max_ms")})
+        middle = {figure: statistics.median(done[figure] for done in results[name]) for figure in ("renders", "p50_ms", "max_ms")}
+        failed = sum(done["failed"] for done in results[name])
+        rows.append({"peer": name, "clients": clients, "delay_ms": delay, "failed": failed} | middle)
     return rows
 
 
-def growth(run, deadline):
+def growth(run, allowed):
     """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory."""
     rows = []
     for count in run.options.growth_pages:
         with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(count)) as data:
-            rows.append(grown(run, count, pathlib.Path(data), deadline))
+            rows.append(grown(run, count, pathlib.Path(data), allowed / len(run.options.growth_pages) / 2))
     return rows
 
 
@@ -267,7 +272,7 @@ def memory_folder(count):
     return folder
 
 
-def grown(run, count, data, deadline):
+def grown(run, count, data, allowed):
     prefix = "/1k/growth"
     server = run.server("ours", memory=f"{GROWTH_MEMORY} MiB", data=data)
     server.start()
@@ -278,8 +283,7 @@ def grown(run, count, data, deadline):
     row |= {"empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
     say(f"  {count:,} pages filled in {row['fill_seconds']:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
     asking = load.Load(run.bed.folder, "growth", (prefix, count))
-    share = time.monotonic() + max(0.0, deadline - time.monotonic()) / 4
-    row["in_memory"] = one_server(run, server, asking, f"{count:,} pages", share)
+    row["in_memory"] = one_server(run, server, asking, f"{count:,} pages", allowed)
     server.stop()
 
     # The same pages with a budget that does not hold a million of them, from a cold start.
@@ -289,17 +293,19 @@ def grown(run, count, data, deadline):
     if run.bed.renders() != before:
         raise Failed("ours: the first page after a start was rendered, not found")
     asked_once_more(run, server, prefix, count, run.options.fill_minutes * 60, connections=64)
-    row["in_budget"] = one_server(run, server, asking, f"{count:,} pages, {GROWTH_BUDGET} MiB", share)
-    row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": (held := cpu.resident(server.process.pid))["own_mib"], "budget_files_mib": held["files_mib"]}
+    row["in_budget"] = one_server(run, server, asking, f"{count:,} pages, {GROWTH_BUDGET} MiB", allowed)
+    held = cpu.resident(server.process.pid)
+    row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
     server.stop()
-    say(f"  {count:,} pages: started in {row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds {row['budget_own_mib']:.0f} MiB")
+    say(f"  {count:,} pages: started in {row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
+        f"{held['own_mib']:.0f} MiB")
     return row
 
 
-def one_server(run, server, asking, name, deadline):
+def one_server(run, server, asking, name, allowed):
     key = (name, "ours")
     size = len(hit(run, server, "/1k/growth0").raw)
-    return run.rounds({key: lambda seconds: load.measure(run.bed, server, asking, seconds, size)}, deadline)[key]
+    return run.rounds({key: lambda seconds: load.measure(run.bed, server, asking, seconds, size)}, allowed)[key]
 
 
 # By name, with the part of the time that each gets.
