@@ -38,7 +38,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLargest = std::size_t{4} << 20;
-constexpr std::size_t kHeadLimit = 64 * 1024;
+constexpr std::size_t kHeadLimit = std::size_t{64} * 1024;
 
 // What the first segment of a path asks for.
 struct Order {
