@@ -56,6 +56,12 @@ def fetch(port, path, headers=None, timeout=30):
         return Answer(raw, end + 4)
 
 
+def most_files():
+    """How many files a server may have open here."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return 1_000_000 if limit == resource.RLIM_INFINITY else limit
+
+
 class Process:
     """A program on a core, its output in a file. Never a daemon; ended by its id."""
 
@@ -64,8 +70,7 @@ class Process:
 
         def prepare():
             os.sched_setaffinity(0, {core})
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
         with open(self.log, "ab") as log:
             self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
@@ -144,9 +149,22 @@ class Bed:
         process.stop()
         self.started.remove(process)
 
+    def stop_servers(self):
+        for process in [process for process in self.started if process is not self.origin]:
+            self.stop(process)
+
     def renders(self):
         """How many pages the origin has given so far."""
         return int(fetch(self.origin_port, "/__count").body)
+
+    def settle(self):
+        """Waits until the origin has nothing to do any more: pages that expired in the window before may still be rendered."""
+        for _ in range(100):
+            before = self.renders()
+            time.sleep(0.1)
+            if self.renders() == before:
+                return
+        raise Failed("the origin is still asked for pages, ten seconds after the last request")
 
     def origin_seconds(self):
         return sum(cpu.seconds_by_process(self.origin.pid).values())

@@ -93,6 +93,7 @@ def run_wrk(load, port, seconds, core):
 
 def measure(bed, peer, load, seconds, expected_bytes=None, renders=None):
     """A window. `expected_bytes`: of each answer, with its head. `renders`: how many the origin must give at least; None: none at all."""
+    bed.settle()
     renders_before, cores_before, origin_before = bed.renders(), cpu.cores(), bed.origin_seconds()
     server_before, began = peer.seconds(), time.monotonic()
     wrk = run_wrk(load, peer.port, seconds, bed.load_core)

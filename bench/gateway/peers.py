@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from gateway import cpu, packages
-from gateway.bed import fetch, free_port, until_it_answers
+from gateway.bed import free_port, most_files, until_it_answers
 
 FIRST_PAGE = "/1k/first"  # What every server is asked until it answers.
 
@@ -96,8 +96,8 @@ class Packaged(Peer):
 class Nginx(Packaged):
     name = "nginx"
     title = "nginx"
-    setup = ("`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache`, `keepalive_requests` without "
-             "limit, `proxy_cache_lock`, stale pages while they are updated in the background")
+    setup = ("`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache` for half as many files as it "
+             "may open, `keepalive_requests` without limit, `proxy_cache_lock`, stale pages while they are updated in the background")
 
     def command(self):
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ class Nginx(Packaged):
 user root;
 daemon off;
 worker_processes 1;
-worker_rlimit_nofile 20000;
+worker_rlimit_nofile {most_files()};
 pid {self.folder}/pid;
 error_log {self.folder}/error.log error;
 events {{ worker_connections 8192; multi_accept on; }}
@@ -117,7 +117,7 @@ http {{
   tcp_nodelay on;
   keepalive_timeout 1h;
   keepalive_requests 1000000000;
-  open_file_cache max=200000 inactive=1h;
+  open_file_cache max={min(150_000, most_files() // 2)} inactive=1h;
   open_file_cache_valid 1h;
   client_body_temp_path {self.folder}/client;
   proxy_temp_path {self.folder}/temporary;
