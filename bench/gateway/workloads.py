@@ -1,0 +1,318 @@
+"""What is measured. Each function of WORKLOADS gets a Run and the seconds that its rounds may take, and returns rows of figures."""
+import itertools
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+from gateway import cpu, load, peers
+from gateway.bed import Failed, fetch
+
+ZIPF_SIZE, EXPIRING_SIZE, EXPIRING_AGE = "4k", "16k", 2
+PAUSE_MS = 10  # Between two requests of a paced connection, on average.
+GROWTH_BUDGET, GROWTH_MEMORY = 256, 4096  # MiB: smaller than a million pages, and larger
+GROWTH_BYTES_EACH = 8192  # What a page of 1 KiB takes in a file system in memory, with room to spare.
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Run:
+    """A run of the benchmark: its bed, the servers that take part, the time that is left."""
+
+    def __init__(self, bed, options, weights):
+        self.bed = bed
+        self.options = options
+        self.seconds_left = options.minutes * 60
+        self.weights_left = sum(weights)
+
+    def server(self, name, **settings):
+        return peers.ALL[name](self.bed, self.options, **settings)
+
+    def names(self, *among):
+        return [name for name in self.options.peers if not among or name in among]
+
+    def share(self, weight):
+        """The seconds that a workload of this weight gets, so that those after it have theirs."""
+        part = self.seconds_left * weight / self.weights_left
+        self.weights_left -= weight
+        return part
+
+    def rounds(self, subjects, allowed, seconds=None):
+        """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window, until all have
+        enough clean ones or took the seconds that are allowed; {key: summary of its windows}."""
+        began = time.monotonic()
+        if self.options.rounds > 1:
+            for measure in subjects.values():
+                measure(1)  # Warms up.
+        windows = {key: [] for key in subjects}
+        for number in itertools.count(1):
+            for key, measure in subjects.items():
+                window = measure(seconds or self.options.seconds)
+                windows[key].append(window)
+                say(progress(number, key, window))
+            enough = all(sum(w["clean"] for w in ws) >= self.options.clean for ws in windows.values())
+            elapsed = time.monotonic() - began
+            if enough or elapsed > allowed or number >= self.options.rounds:
+                self.seconds_left = max(0.0, self.seconds_left - elapsed)
+                return {key: summary(ws) for key, ws in windows.items()}
+
+
+def progress(number, key, window):
+    state = window["void"] or ("clean" if window["clean"] else "disturbed")
+    return (f"  round {number:2}  {' '.join(key):28} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
+            f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
+            f" others {window['foreign']:4.0%}  {state}")
+
+
+def summary(windows):
+    """Medians of the clean windows; of all that are not void when there is no clean one."""
+    good = [w for w in windows if w["clean"]] or [w for w in windows if not w["void"]]
+    names = ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "rendered")
+    figures = {name: statistics.median(w[name] for w in good) for name in names} if good else {}
+    return figures | {"clean": sum(w["clean"] for w in windows), "windows": len(windows),
+                      "void": sorted({w["void"] for w in windows if w["void"]})}
+
+
+def hit(run, server, path, headers=None, status=200):
+    """An answer for which the origin was not asked."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        before = run.bed.renders()
+        answer = fetch(server.port, path, headers)
+        if run.bed.renders() == before:
+            if answer.status != status:
+                raise Failed(f"{server.title} answers {answer.status} for {path}, not {status}")
+            return answer
+        time.sleep(0.01)
+    raise Failed(f"{server.title} stores no {path}")
+
+
+class Same:
+    """The same request again and again."""
+
+    def __init__(self, name, path, headers=None, conditional=False):
+        self.name = name
+        self.path = path
+        self.headers = headers or {}
+        self.conditional = conditional
+
+    def prepare(self, run, server):
+        """Has the page stored; (headers of the requests to measure, the answer that they get)."""
+        if isinstance(server, peers.Floor):
+            return self.headers, fetch(server.port, self.path, self.headers)
+        headers, answer = self.headers, hit(run, server, self.path, self.headers)
+        if self.conditional:
+            headers = headers | {"If-None-Match": answer.headers["etag"]}
+            answer = hit(run, server, self.path, headers, 304)
+        if "Accept-Encoding" in headers and answer.headers.get("content-encoding") != headers["Accept-Encoding"]:
+            raise Failed(f"{server.title} does not compress {self.path}")
+        return headers, answer
+
+
+def same_requests(run, allowed, asked):
+    """Every server gets every one of these requests. The floor repeats what the first server answered."""
+    servers, prepared = {}, {}
+    for name in sorted(run.names(), key=lambda name: name == "floor"):
+        server = servers[name] = run.server(name)
+        server.conditional = all(same.conditional for same in asked)
+        if name == "floor":
+            if len(servers) == 1:
+                raise Failed("gateway_bench: the floor repeats what another server sends; name one more in --peers")
+            first = next(iter(servers))
+            for same in asked:
+                server.learn(same.path, prepared[same.name, first][1].raw)
+            server.learn(peers.FIRST_PAGE, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        server.start()
+        for same in asked:
+            prepared[same.name, name] = same.prepare(run, server)
+    subjects = {}
+    for same in asked:
+        for name in run.names():
+            headers, answer = prepared[same.name, name]
+            asking = load.Load(run.bed.folder, f"{same.name} {name}", same.path, headers)
+            subjects[same.name, name] = lambda seconds, name=name, asking=asking, answer=answer: load.measure(
+                run.bed, servers[name], asking, seconds, len(answer.raw))
+    found = run.rounds(subjects, allowed)
+    for server in servers.values():
+        server.stop()
+    return [{"workload": workload, "peer": name, "answer_bytes": len(prepared[workload, name][1].raw)} | figures
+            for (workload, name), figures in found.items()]
+
+
+def hits(run, allowed):
+    """One page of 1, of 16 and of 128 KiB."""
+    return same_requests(run, allowed, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes])
+
+
+def conditional(run, allowed):
+    """A page of 16 KiB that the client has (If-None-Match, 304)."""
+    return same_requests(run, allowed, [Same("304", "/16k/conditional", conditional=True)])
+
+
+def compressed(run, allowed):
+    """A page of 16 KiB for a client that accepts gzip; the origin offers it compressed to whoever asks."""
+    return same_requests(run, allowed, [Same("gzip, 16 KiB", "/16k-gzip/page", {"Accept-Encoding": "gzip"})])
+
+
+def filled(run, server, prefix, count, connections=32, fewer_will_do=False):
+    """Has the pages stored and asked for once more; (how many there are, seconds). Fewer than wanted when the time that filling may take
+    was over."""
+    limit = run.options.fill_minutes * 60
+    done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
+    if done["answered"] < count:
+        say(f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, {done['failed']} failed")
+        count = done["answered"] - connections  # The last ones may not have come in their order.
+        if done["failed"] or not fewer_will_do or count <= 0:
+            raise Failed(f"{server.title} cannot be filled; see --fill-minutes")
+    asked_once_more(run, server, prefix, count, connections)
+    return count, done["seconds"]
+
+
+def asked_once_more(run, server, prefix, count, connections):
+    """Asks for all pages until none is rendered; what is gone after three times was never kept."""
+    for _ in range(3):
+        before = run.bed.renders()
+        done = load.fill(run.bed, server.port, prefix + "#", count, connections, run.options.fill_minutes * 60)
+        missing = run.bed.renders() - before
+        if done["answered"] == count and not missing:
+            return
+        say(f"  {server.title}: of {count:,} stored pages {missing} were rendered again and {done['failed']} failed")
+    raise Failed(f"{server.title} does not keep {count:,} pages")
+
+
+def zipf(run, allowed):
+    """Many pages of 4 KiB, the popular ones more often (Zipf, s = 1)."""
+    count, draws = run.options.zipf_pages, 4 * run.options.zipf_pages
+    prefix = f"/{ZIPF_SIZE}/zipf"
+    numbers = run.bed.folder / "zipf"
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, count + 1)))
+    chosen = random.Random(1).choices(range(count), cum_weights=weights, k=draws)
+    numbers.write_text("\n".join(str(rank * 7919 % count) for rank in chosen) + "\n")  # Popular ones anywhere.
+    asking = load.Load(run.bed.folder, "zipf", (prefix, numbers))
+    workload = f"Zipf, {count:,} pages of 4 KiB"
+    servers, seconds, subjects = {}, {}, {}
+    for name in run.names("ours", "nginx", "haproxy", "varnish"):
+        server = servers[name] = run.server(name, **({"memory": "1 GiB"} if name == "ours" else {}))
+        server.start()
+        _, seconds[name] = filled(run, server, prefix, count)
+        say(f"  {name} filled in {seconds[name]:.1f} s")
+        size = len(hit(run, server, prefix + "1").raw)
+        subjects[workload, name] = lambda seconds, server=server, size=size: load.measure(run.bed, server, asking, seconds, size)
+    found = run.rounds(subjects, allowed)
+    for server in servers.values():
+        server.stop()
+    return [{"workload": key[0], "peer": key[1], "fill_seconds": seconds[key[1]]} | figures for key, figures in found.items()]
+
+
+def expiry(run, allowed):
+    """1,000 pages of 16 KiB that are fresh for 2 s, beside as many that do not expire: p99 of both."""
+    count = run.options.expiring_pages
+    folder = run.bed.folder
+    kinds = {"steady": f"/{EXPIRING_SIZE}/steady", "expiring": f"/{EXPIRING_SIZE}-age{EXPIRING_AGE}/expiring"}
+    paces = {"paced": {"pause_ms": PAUSE_MS}, "full load": {"connections": 16}}
+    servers, subjects = {}, {}
+    for name in run.names("ours", "nginx", "varnish"):
+        server = servers[name] = run.server(name)
+        server.start()
+        filled(run, server, kinds["steady"], count)
+        load.fill(run.bed, server.port, kinds["expiring"] + "#", count, 16, 120)
+        for pace, settings in paces.items():
+            for kind, prefix in kinds.items():
+                asking = load.Load(folder, f"{kind} {pace}", (prefix, count), **settings)
+                renders = int(count * 0.9) if kind == "expiring" else None
+                subjects[kind, pace, name] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
+                    run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0)
+    seconds = 2 * EXPIRING_AGE
+    found = run.rounds(subjects, allowed, seconds)
+    for server in servers.values():
+        server.stop()
+    return [{"kind": kind, "pace": pace, "peer": name, "seconds": seconds} | figures for (kind, pace, name), figures in found.items()]
+
+
+def stampede(run, _):
+    """1,000 clients ask at once for a page that nobody has and that takes 300 ms."""
+    clients, delay = run.options.clients, 300
+    rows = []
+    names = run.names("ours", "nginx", "haproxy", "varnish")
+    servers = {name: run.server(name) for name in names}
+    results = {name: [] for name in names}
+    for server in servers.values():
+        server.start()
+    for number in range(run.options.stampedes):
+        for name, server in servers.items():
+            before = run.bed.renders()
+            done = load.fill(run.bed, server.port, f"/16k-delay{delay}/cold{number}", clients, clients, 60)
+            done["renders"] = run.bed.renders() - before
+            results[name].append(done)
+            say(f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed")
+    for name, server in servers.items():
+        server.stop()
+        middle = {figure: statistics.median(done[figure] for done in results[name]) for figure in ("renders", "p50_ms", "max_ms")}
+        failed = sum(done["failed"] for done in results[name])
+        rows.append({"peer": name, "clients": clients, "delay_ms": delay, "failed": failed} | middle)
+    return rows
+
+
+def growth(run, allowed):
+    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory."""
+    rows = []
+    for count in run.options.growth_pages:
+        with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(count)) as data:
+            rows.append(grown(run, count, pathlib.Path(data), allowed / len(run.options.growth_pages) / 2))
+    return rows
+
+
+def memory_folder(count):
+    folder = "/dev/shm"
+    need = count * GROWTH_BYTES_EACH
+    if not os.path.isdir(folder) or shutil.disk_usage(folder).free < need:
+        raise Failed(f"gateway_bench: {count:,} pages need {need >> 20} MiB in {folder}; leave some out: --growth-pages")
+    return folder
+
+
+def grown(run, count, data, allowed):
+    prefix = "/1k/growth"
+    server = run.server("ours", memory=f"{GROWTH_MEMORY} MiB", data=data)
+    server.start()
+    empty = cpu.resident(server.process.pid)
+    count, seconds = filled(run, server, prefix, count, connections=64, fewer_will_do=True)
+    row = {"pages": count, "fill_seconds": seconds}
+    full = cpu.resident(server.process.pid)
+    row["own_bytes_per_page"] = (full["own_mib"] - empty["own_mib"]) * 2**20 / count
+    row |= {"empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
+    say(f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
+    asking = load.Load(run.bed.folder, "growth", (prefix, count))
+    row["in_memory"] = one_server(run, server, asking, f"{count:,} pages", allowed)
+    server.stop()
+
+    # The same pages with a budget that does not hold a million of them, from a cold start.
+    server = run.server("ours", memory=f"{GROWTH_BUDGET} MiB", data=data)
+    before = run.bed.renders()
+    row["start_seconds"] = server.start()
+    if run.bed.renders() != before:
+        raise Failed("ours: the first page after a start was rendered, not found")
+    asked_once_more(run, server, prefix, count, connections=64)
+    row["in_budget"] = one_server(run, server, asking, f"{count:,} pages, {GROWTH_BUDGET} MiB", allowed)
+    held = cpu.resident(server.process.pid)
+    row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
+    server.stop()
+    say(f"  {count:,} pages: started in {row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
+        f"{held['own_mib']:.0f} MiB")
+    return row
+
+
+def one_server(run, server, asking, name, allowed):
+    key = (name, "ours")
+    size = len(hit(run, server, "/1k/growth0").raw)
+    return run.rounds({key: lambda seconds: load.measure(run.bed, server, asking, seconds, size)}, allowed)[key]
+
+
+# By name, with the part of the time that each gets.
+WORKLOADS = {"hits": (hits, 6), "conditional": (conditional, 2), "compressed": (compressed, 2), "zipf": (zipf, 4), "expiry": (expiry, 5),
+             "stampede": (stampede, 1), "growth": (growth, 5)}
