@@ -53,7 +53,8 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
 }  // namespace
 
 PreparedBody prepare_page(Body body) {
-  auto page = std::make_shared<const PreparedPage>(std::move(body));
+  // Apart from its counts, so that its memory is free when only weak pointers are left (warm_pages.h).
+  std::shared_ptr<const PreparedPage> page(new PreparedPage(std::move(body)));
   const std::size_t cost = page->cost();
   std::atomic<bool>* touched = &page->touched;
   return {std::move(page), cost, touched};

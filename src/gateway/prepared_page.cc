@@ -18,6 +18,7 @@ constexpr std::size_t kLeastBytesForAFile = 48 << 10;
 }  // namespace
 
 PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
+  bytes.shrink_to_fit();  // Stores read into buffers that are larger, and cost() counts what is needed.
   Headers stored;
   for (const auto& [name, value] : metadata.headers)
     stored.add(name, value);

@@ -41,6 +41,9 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kTableReadLimit{2};
 constexpr std::chrono::seconds kBodyReadLimit{3};
 
+// Regenerating, compressing and storing wait for hits where there are not enough cores for both, but for a tenth of one.
+constexpr int kBackgroundNiceness = 10;
+
 ServerLimits server_limits(const Limits& limits) {
   ServerLimits server;
   server.header_bytes = limits.header_bytes;
@@ -58,15 +61,20 @@ std::size_t threads_of(const Config& config) {
   return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
 }
 
-// Of config.memory, the part for answers that are kept ready; the rest is for bodies.
+// Of config.memory, the parts for answers that are kept ready and for pointers; the rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
 }
+std::size_t pointer_memory(const Config& config) {
+  return config.memory / 8;
+}
+constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = config.memory - warm_memory(config);
+  engine.memory = config.memory - warm_memory(config) - pointer_memory(config);
+  engine.pointers = pointer_memory(config) / kBytesOfAPointer;
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
   engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
@@ -136,7 +144,7 @@ class Service::State {
   Metrics metrics_;
 
   // In the order in which they need one another; the threads end last of all that run on them.
-  LoopThread background_{"background"};
+  LoopThread background_{"background", kBackgroundNiceness};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;
@@ -204,12 +212,18 @@ Result<void> Service::State::start_admin() {
 }
 
 Result<void> Service::State::open_stores() {
-  auto table = open_table(config_.table, background_.executor());
-  if (!table) return std::move(table).error();
-  table_ = *std::move(table);
-  auto bodies = open_bodies(config_.bodies, background_.executor());
-  if (!bodies) return std::move(bodies).error();
-  bodies_ = *std::move(bodies);
+  const auto open = [&]() -> Result<void> {
+    auto table = open_table(config_.table, background_.executor());
+    if (!table) return std::move(table).error();
+    table_ = *std::move(table);
+    auto bodies = open_bodies(config_.bodies, background_.executor());
+    if (!bodies) return std::move(bodies).error();
+    bodies_ = *std::move(bodies);
+    return {};
+  };
+  // There, so that threads of the stores inherit its place behind those who serve.
+  Result<void> opened = asio::post(background_.executor(), asio::use_future(open)).get();
+  if (!opened) return opened;
   // So that a table that is not there is told now and not with the first request.
   Result<TableDescription> described =
       *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();

@@ -32,11 +32,15 @@ constexpr std::string_view kLongWay[] = {"authorization",
                                          "proxy-authorization"};
 constexpr std::string_view kLongWayTrusted[] = {"x-forwarded-proto"};
 
+constexpr std::size_t kChangingHead = 128;  // Age, Cache-Status and the like.
+
 // About, with the nodes that hold it.
 std::size_t memory_of(std::string_view key, const WarmPage& page) {
-  std::size_t size = sizeof(WarmPage) + 2 * key.size() + page.head.capacity() + 256;
+  constexpr std::size_t kBlock = 24;  // What an allocation takes besides.
+  std::size_t size =
+      sizeof(WarmPage) + key.size() + page.head.capacity() + page.host.size() + 160 + 5 * kBlock;
   for (const Key& row : page.rows)
-    size += sizeof(Key) + row.pk.size();
+    size += sizeof(Key) + row.pk.size() + kBlock;
   return size;
 }
 
@@ -173,6 +177,10 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
   // Something has changed since the page was looked up, perhaps these rows or its route.
   if (moment() != page.moment) return;
   page.constant_head = page.head.size();
+  std::string head;
+  head.reserve(page.constant_head + kChangingHead);
+  page.head = std::move(head.append(page.head));
+  page.rows.shrink_to_fit();
   const std::size_t memory = memory_of(key, page);
   pages_.put(key, std::move(page), memory);
 }
