@@ -84,6 +84,19 @@ def build(preset):
     return True
 
 
+def fuzz(words):
+    """tools/fuzz with what it says; (passed, failed)."""
+    process = subprocess.Popen([ROOT / "tools" / "fuzz", *words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                               errors="replace")
+    counted = Outcome()
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        count_lines(line, counted)
+    if process.wait() != 0 and not counted.failed:
+        counted.failed = 1
+    return counted.passed, counted.failed
+
+
 def known_tests(preset):
     shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=ROOT / "build" / preset, capture_output=True, text=True,
                            check=True)
@@ -243,14 +256,16 @@ def close(passed, failed, skipped):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./test", usage="./test [WORD...] [--asan | --tsan | --tidy] [--list]")
+    parser = argparse.ArgumentParser(prog="./test", usage="./test [WORD...] [--asan | --tsan | --tidy | --fuzz] [--list]")
     parser.add_argument("words", nargs="*")
     parser.add_argument("--list", action="store_true")
     preset_flags = parser.add_mutually_exclusive_group()
-    for preset in ("asan", "tsan", "tidy"):
+    for preset in ("asan", "tsan", "tidy", "fuzz"):
         preset_flags.add_argument(f"--{preset}", dest="preset", action="store_const", const=preset, default="release")
     arguments = parser.parse_intermixed_args()
     preset = arguments.preset
+    if preset == "fuzz":
+        close(*fuzz(arguments.words + (["--list"] if arguments.list else [])), 0)
 
     started = time.monotonic()
     print(f"Building build/{preset}", flush=True)

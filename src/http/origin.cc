@@ -9,6 +9,16 @@
 #include "facetheory/base/letter_case.h"
 
 namespace facetheory {
+namespace {
+
+std::string authority_of(const Origin& origin, std::string_view host) {
+  std::string authority(host);
+  if (host.find(':') != std::string_view::npos) authority = "[" + authority + "]";
+  if (origin.port != (origin.tls ? 443 : 80)) authority += ":" + std::to_string(origin.port);
+  return authority;
+}
+
+}  // namespace
 
 Result<Origin> parse_origin(std::string_view url) {
   const auto refused = [](std::string why) {
@@ -43,8 +53,13 @@ Result<Origin> parse_origin(std::string_view url) {
   constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
   boost::system::error_code no_address;
   if (bracketed) boost::asio::ip::make_address_v6(origin.host, no_address);
+  // Asio reads an address up to a NUL, and takes any text for its zone ("fe80::1%eth0").
+  const std::size_t zone = bracketed ? origin.host.find('%') : std::string::npos;
+  std::string name = origin.host;
+  if (zone != std::string::npos) name.erase(zone, 1);
+  if (bracketed) std::erase(name, ':');
   if (no_address || origin.host.empty() || (bracketed && host_end == authority.size()) ||
-      (!bracketed && origin.host.find_first_not_of(kNameCharacters) != std::string::npos)) {
+      zone == origin.host.size() - 1 || name.find_first_not_of(kNameCharacters) != std::string::npos) {
     return refused(quoted + " names no host");
   }
   authority.remove_prefix(host_end + (bracketed ? 1 : 0));
@@ -60,14 +75,11 @@ Result<Origin> parse_origin(std::string_view url) {
 }
 
 std::string host_field(const Origin& origin) {
-  const bool ipv6 = origin.host.find(':') != std::string::npos;
-  std::string field = ipv6 ? "[" + origin.host + "]" : origin.host;
-  if (origin.port != (origin.tls ? 443 : 80)) field += ":" + std::to_string(origin.port);
-  return field;
+  return authority_of(origin, std::string_view(origin.host).substr(0, origin.host.find('%')));
 }
 
 std::string url_of(const Origin& origin) {
-  return (origin.tls ? "https://" : "http://") + host_field(origin);
+  return (origin.tls ? "https://" : "http://") + authority_of(origin, origin.host);
 }
 
 }  // namespace facetheory

@@ -21,10 +21,11 @@ struct Origin {
 // user name, a query or another scheme is refused.
 Result<Origin> parse_origin(std::string_view url);
 
-// What belongs into the Host field: the port only where it is not the scheme's own.
+// What belongs into the Host field: the port only where it is not the scheme's own, and never the zone of an address, which
+// means something on this machine only (RFC 6874, 4).
 std::string host_field(const Origin& origin);
 
-// "https://host:8443"
+// "https://host:8443", "http://[fe80::1%eth0]"
 std::string url_of(const Origin& origin);
 
 }  // namespace facetheory

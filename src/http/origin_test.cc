@@ -34,6 +34,9 @@ TEST(ParseOrigin, RefusesWhatIsNotAnOrigin) {
                           "http://[::1]x",
                           "http://::1",
                           "http://[localhost]",
+                          "http://[::1%]",
+                          "http://[::1%1\r\nX: y]",
+                          "http://[::1%1/]",
                           "http://host:",
                           "http://host:+1",
                           "http://:80",
@@ -43,6 +46,10 @@ TEST(ParseOrigin, RefusesWhatIsNotAnOrigin) {
     EXPECT_EQ(origin.error().code, ErrorCode::invalid) << url;
     EXPECT_THAT(origin.error().message, HasSubstr("http://127.0.0.1:8000")) << url;
   }
+}
+
+TEST(ParseOrigin, ReadsAnAddressToItsEnd) {
+  EXPECT_FALSE(parse_origin(std::string_view("http://[::1\0.example]", 21)));
 }
 
 TEST(ParseOrigin, NeverRepeatsAPassword) {
@@ -57,6 +64,13 @@ TEST(HostField, NamesThePortOnlyWhereItIsNotTheSchemesOwn) {
   EXPECT_EQ(host_field({true, "h", 443}), "h");
   EXPECT_EQ(host_field({true, "h", 80}), "h:80");
   EXPECT_EQ(host_field({false, "::1", 8000}), "[::1]:8000");
+}
+
+TEST(HostField, LeavesTheZoneOfAnAddressAtHome) {
+  const auto origin = parse_origin("http://[::1%1]:8000");
+  ASSERT_TRUE(origin);
+  EXPECT_EQ(host_field(*origin), "[::1]:8000");
+  EXPECT_EQ(url_of(*origin), "http://[::1%1]:8000");
 }
 
 }  // namespace

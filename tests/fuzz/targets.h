@@ -1,0 +1,16 @@
+// The fuzz targets, one in each <name>_fuzz.cc, which says what the input is. See fuzz.h.
+#pragma once
+
+#include <string_view>
+
+namespace facetheory::fuzz {
+
+void fuzz_request_head(std::string_view input);
+void fuzz_response_head(std::string_view input);
+void fuzz_chunked(std::string_view input);
+void fuzz_field_values(std::string_view input);
+void fuzz_structured_fields(std::string_view input);
+void fuzz_http_date(std::string_view input);
+void fuzz_origin_url(std::string_view input);
+
+}  // namespace facetheory::fuzz
