@@ -39,7 +39,7 @@ std::optional<std::string> value_of(const PageRequest& request, std::string_view
   std::string joined(values.front());
   for (std::size_t i = 1; i < values.size(); ++i)
     joined.append(", ").append(values[i]);
-  return joined;
+  return std::string(trimmed(joined));  // As whoever gets it reads it, also where the last line is empty.
 }
 
 std::string key_digest(std::string_view value) {
@@ -360,7 +360,9 @@ Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const Route
   for (const auto& [name, value] : cookies) {
     if (!route.cookies.matches(name)) continue;
     kept_cookies.emplace_back(name, value);
-    cookie_field += (cookie_field.empty() ? "" : "; ") + (name.empty() ? value : name + "=" + value);
+    // "=session=1" has no name, and must not get one on its way.
+    const bool bare = name.empty() && !value.empty() && value.find('=') == std::string::npos;
+    cookie_field += (cookie_field.empty() ? "" : "; ") + (bare ? value : name + "=" + value);
   }
   // Which is in the key already; the origin cannot make its page without knowing it.
   if (route.tenant.kind == TenantSource::Kind::header) key.headers.emplace_back(route.tenant.header, *tenant);

@@ -231,6 +231,14 @@ TEST(PageKey, SecretsAndLongValuesAreDigests) {
   EXPECT_THAT(gateway.text({.headers = {{"x-long", digest("x")}}}), HasSubstr("h:x-long=%23"));
 }
 
+TEST(PageKey, AFieldOnSeveralLinesIsOneListAlsoWhereOneIsEmpty) {
+  const Gateway gateway("[defaults]\nheaders = [\"x-a\"]");
+  const PageKey key = gateway.key({.headers = {{"X-A", "1"}, {"X-A", ""}}});
+  EXPECT_THAT(key.headers, ElementsAre(Pair("x-a", "1,")));
+  EXPECT_EQ(gateway.pk({.headers = {{"X-A", "1,"}}}), key.page.pk);
+  EXPECT_NE(gateway.pk({.headers = {{"X-A", "1"}}}), key.page.pk);
+}
+
 TEST(PageKey, ACookieThatMattersIsADigest) {
   const Gateway gateway("[defaults]\ncookies = [\"theme\", \"lang*\"]");
   const PageKey key = gateway.key({.headers = {{"Cookie", "theme=dark; lang_a=de;_ga=GA1"}}});
@@ -248,6 +256,13 @@ TEST(PageKey, ACookieThatMattersIsADigest) {
 TEST(PageKey, AnEmptyCookieIsNotAMissingOne) {
   const Gateway gateway("[defaults]\ncookies = [\"theme\"]");
   EXPECT_NE(gateway.pk({.headers = {{"Cookie", "theme="}}}), gateway.pk({}));
+}
+
+TEST(PageKey, ACookieWithoutANameGetsNoneOnItsWay) {
+  const Gateway gateway("[defaults]\ncookies = [\"*\"]\nbypass = { cookies = [\"session\"] }");
+  const PageKey key = gateway.key({.headers = {{"Cookie", "=session=1; bare; ="}}});
+  EXPECT_THAT(key.headers, ElementsAre(Pair("cookie", "=session=1; bare; =")));
+  EXPECT_EQ(gateway.pk({.headers = {{"Cookie", key.headers[0].second}}}), key.page.pk);
 }
 
 TEST(PageKey, ACookieOfWhichNothingIsSaidIsNotAnsweredFromAPage) {

@@ -38,9 +38,9 @@ Result<RequestTarget> read_target(std::string_view target, const Headers& header
   RequestTarget read;
   std::string_view authority;
   if (!target.starts_with('/')) {
-    const std::size_t colon = std::min(target.find("://"), target.size());
+    const std::size_t colon = target.find("://");
     read.scheme = lower_case(target.substr(0, colon));
-    if (read.scheme != "http" && read.scheme != "https")
+    if (colon == std::string_view::npos || (read.scheme != "http" && read.scheme != "https"))
       return bad_target("the target begins neither with '/' nor with http://");
     target.remove_prefix(colon + std::string_view("://").size());
     const std::size_t end = std::min(target.find_first_of("/?"), target.size());

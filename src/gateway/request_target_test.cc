@@ -53,8 +53,9 @@ TEST(RequestTarget, TheSchemesOwnPortIsNotPartOfItsHost) {
 
 TEST(RequestTarget, RefusesWhatNamesNoPage) {
   for (const std::string_view target :
-       {"*", "example.com:443", "ftp://example.com/", "http://user@example.com/", "http:///x", "/a/../b",
-        "/%00", "/a#b", "/a?b#c", "http://example.com?a#b"}) {
+       {"*", "http", "https", "http:", "http:/", "http://", "", "example.com:443", "ftp://example.com/",
+        "http://user@example.com/", "http:///x", "/a/../b", "/%00", "/a#b", "/a?b#c",
+        "http://example.com?a#b"}) {
     EXPECT_FALSE(read_target(target, {{"Host", "example.com"}}, false)) << target;
   }
   EXPECT_FALSE(read_target("/", {}, false));

@@ -54,6 +54,12 @@ struct Normalised {
   bool encoded_control = false;
 };
 
+// Whether a digit at the end of this text would make an encoded byte of a '%' that was none: "%4" and then "1".
+bool completes_encoding(std::string_view text) {
+  return text.ends_with('%') ||
+         (text.size() >= 2 && text[text.size() - 2] == '%' && hex_digit(text.back()) >= 0);
+}
+
 Normalised normalise_encoding(std::string_view text) {
   Normalised out;
   out.text.reserve(text.size());
@@ -67,7 +73,8 @@ Normalised normalise_encoding(std::string_view text) {
         continue;
       }
       out.encoded_control = out.encoded_control || is_control_character(*byte);
-      if (is_unreserved(*byte)) {
+      const bool ambiguous = out.lone_percent && hex_digit(*byte) >= 0 && completes_encoding(out.text);
+      if (is_unreserved(*byte) && !ambiguous) {
         out.text += *byte;
       } else {
         append_encoded_byte(out.text, *byte);

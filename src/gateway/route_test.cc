@@ -65,6 +65,10 @@ TEST(NormalisePath, RefusesABrokenPercentAndWhatIsNoPath) {
 
 TEST(NormaliseQuery, KeepsALonePercentAndThePlus) {
   EXPECT_EQ(*normalise_query("q=100%&x=%41+%2b"), "q=100%&x=A+%2B");
+  // A '%' that stands for itself does not become part of an encoding: that would be another query.
+  EXPECT_EQ(*normalise_query("%%414"), "%%414");
+  EXPECT_EQ(*normalise_query("%4%31"), "%4%31");
+  EXPECT_EQ(*normalise_query("%%7a%4%7a"), "%z%4z");
   EXPECT_FALSE(normalise_query("a b"));
   EXPECT_FALSE(normalise_query("a#b"));
   EXPECT_FALSE(normalise_query("a\nb"));

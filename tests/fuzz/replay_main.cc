@@ -25,13 +25,25 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
+    {"access_log", fuzz_access_log},
+    {"addresses", fuzz_addresses},
+    {"cache_control", fuzz_cache_control},
     {"chunked", fuzz_chunked},
+    {"config", fuzz_config},
     {"field_values", fuzz_field_values},
     {"http_date", fuzz_http_date},
+    {"invalidation", fuzz_invalidation},
     {"origin_url", fuzz_origin_url},
+    {"page_key", fuzz_page_key},
+    {"preconditions", fuzz_preconditions},
+    {"replay", fuzz_replay},
     {"request_head", fuzz_request_head},
+    {"request_target", fuzz_request_target},
     {"response_head", fuzz_response_head},
+    {"route", fuzz_route},
+    {"storing", fuzz_storing},
     {"structured_fields", fuzz_structured_fields},
+    {"vary", fuzz_vary},
 };
 
 char running[4096] = "";  // The input's name, for when it is the last one.

@@ -63,6 +63,62 @@ seed("origin_url",
      "http://127.0.0.1:8000", "https://[::1]", "https://s3.eu-west-1.amazonaws.com/", "HTTP://Example.COM:80/", "https://user:secret@host", "http://[::ffff:1.2.3.4]:1",
      "http://[fe80::1%eth0]", "http://a:65536", "http://a:0", "http://a:+1", "http://", "ftp://a", "http://a/b", "http://a?b", "//a", "http://[::1", "http://a:", "https://a_b.c-d")
 
+seed("cache_control",
+     b"\x05\x0a\1Cache-Control: max-age=60, no-cache=\"Set-Cookie, X-A\", private=x\nCDN-Cache-Control: max-age=1;x, no-store",
+     b"\x05\xfa\1Cache-Control: max-stale=100, min-fresh=3, only-if-cached, no-transform", b"\x05\xfa\1Cache-Control: max-stale\ncache-control: max-age=soon",
+     b"\x05\x0a\2Cache-Control: public=x, s-maxage=\"10\", stale-while-revalidate, stale-if-error=99999999999", b"\0\0\0pragma: no-cache",
+     b"\0\1\0Cache-Control: no-store; private, max-age =10, must-revalidate=?, proxy-revalidate, must-understand",
+     b"\0\0\0CDN-Cache-Control: max-age=?0, no-cache=?1, private=\"a\", must-revalidate=?0, s-maxage=-1")
+for response in ["Cache-Control: max-age=60\nDate: Sun, 06 Nov 1994 08:49:37 GMT\nAge: 10", "Expires: Sun, 06 Nov 2044 08:49:37 GMT\nVary: Accept, Cookie\nETag: \"x\"",
+                 "Cache-Control: s-maxage=1, stale-while-revalidate=5, stale-if-error=7\nCache-Tag: a,b,, c\nSurrogate-Key: d e", "Set-Cookie: a=b\nCache-Control: public",
+                 "CDN-Cache-Control: max-age=5\nCache-Control: no-store", "Surrogate-Control: no-store\nCache-Control: max-age=9", "Cache-Groups: \"a\", \"b\";x\nCache-Control: must-understand, no-store",
+                 "Cache-Control: no-cache=\"x-a\", private=\"x-b\", max-age=10\nX-A: 1\nX-B: 2\nConnection: x-c\nX-C: 3\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+                 "Vary: *", "Expires: 0", "Age: 5, 6\nDate: never\nCache-Control: max-age=2147483649", "Cache-Control: stale-while-revalidate"]:
+    for front in (b"\0\0\0\0", b"\0\1\x03\1", b"\0\2\xff\x1e", b"\0\3\0\1", b"\0\xff\x19\0\0"):
+        seed("storing", front + b"Authorization: Basic x\n\n" + response.encode(), front + b"\n\n" + response.encode(), front + b"Cache-Control: no-store\n\n" + response.encode())
+TARGETS = ["/", "http", "https", "http:", "/a/b?c=d&e", "/%41%2f%2e%c3%bc", "/a/../b", "/a/%2e%2e/b", "/a%2F..%5c", "/..;x/", "/%00", "/a%", "//a//b/", "http://Example.com:80/a?b", "https://[::1]:443", "*",
+           "/a?b#c", "http://u@h/", "/\xc3\xbc", "/a;b=c/.", "/%252e%252e/", "/a\\..\\b", "/?%zz&%41=%42", "http://a.b.?x"]
+for target in TARGETS:
+    seed("request_target", b"\0" + target.encode() + b"\nHost: example.com:8080", b"\1" + target.encode() + b"\nHost: [::1]:80\nX-Forwarded-Proto: http, https", b"\1" + target.encode() + b"\nHost: EXAMPLE.com.:443\nX-Forwarded-Proto: https")
+for vary in ["Accept-Encoding", "accept, Accept-Language", "Cookie, User-Agent, x-list", "*", "a b", "Authorization", "x-a,x-a, x-b", "accept-charset"]:
+    seed("vary", vary + "\nAccept-Encoding: gzip;q=0.5, br, *;q=0\nAccept-Language: de, en;q=0.8 , fr ; q=0.123\nCookie: a=b; c=d\nx-list: a, \"b,c\" ,d\nx-a: =x\naccept: text/*;level=1;q=1.000\nuser-agent: a, b"
+                     "\n\naccept-encoding: identity;q=0, zstd\nx-list: a,\"b,c\",d\naccept-language: en\nx-b:\nauthorization: Basic x", vary + "\nx-list: " + "a" * 210 + "\nx-b: %=&\n\nx-b:\nx-a:")
+for request in ["If-None-Match: W/\"a\", \"b\"", "If-None-Match: *", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "Range: bytes=0-4", "Range: bytes=-5", "Range: bytes=5-", "Range: bytes=0-1,3-4", "Range: items=1",
+                "Range: bytes=10-", "Range: bytes=9-3", "Range: bytes=-0", "If-Range: \"a\"\nRange: bytes=1-2", "If-Range: Sun, 06 Nov 1994 08:49:37 GMT\nRange: bytes=1-2", "If-Range: W/\"a\"\nRange: bytes=1-2",
+                "Range: bytes=18446744073709551615-18446744073709551616", "If-None-Match: \"x\"\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "ETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT"]:
+    for front in (b"\0\0\0\3\"a\"\n", b"\1\0\1\2W/\"a\"\n", b"\0\0\4\1\n", b"\0\1\2\0\"a\"\n"):
+        seed("preconditions", front + request.encode())
+seed("replay",
+     "x-a\nConnection: x-c, close, cookie\nX-C: 1\nCookie: a\nContent-Type: text/html\nContent-Encoding: gzip\nETag: \"a\"\nX-FaceTheory-ISR: hit\nX-A: 1\nAge: 4\nSet-Cookie: a=b\nLink: x\nLink: y\n"
+     "\nLink: z\nContent-Encoding: br\nContent-Type: text/plain\nContent-Length: 4\nTransfer-Encoding: chunked\nCache-Tag: q", "\nTE: trailers\nTrailer: x\nUpgrade: h2c\nProxy-Authorization: x\nKeep-Alive: 5\n\nVary: a")
+for reference in ["/a/../b?c#d", "b/./c", "?x", "", "//example.com/x", "//evil.test/x", "https://example.com:443/y", "HTTPS://EXAMPLE.com", "http://example.com/", "mailto:x", "../../..", "/a//b/", "https://example.com\\x", "/%2e%2e/", "https://example.com?q", ":x", "a:b", "./"]:
+    seed("invalidation", "/p/q/r?s=t\n" + reference + "\nLocation: " + reference + "\nContent-Location: /other\nCache-Group-Invalidation: \"a\", \"b\"")
+seed("route",
+     "/news/archive\n/news/{slug}\n/news/{slug}/edit\n/docs/{rest...}\n/docs/{rest*}\n/*\n/\n\n/news/archive\n/news/x\n/news/x/edit\n/docs\n/docs/\n/docs/a//b\n/\n//\n/news/",
+     "/{a}/{b}/{c}\n/{a}/x/{c}\n/{a}/{b*}\n/x/{b+}\n/%41/%c3\n\n/1/2/3\n/1/x/3\n/x/y\n/A/%C3\n/1", "/{a}{b}\n/a*\n/{a...}/b\n/{a}/{a}\n/{1}\nx\n/..\n/a?b\n/%zz\n/" + "/".join("{v%d}" % i for i in range(17)) + "\n\n/x",
+     "/{x*}\n/{x...}\n/{x}\n\n/\n/a\n/a/b")
+KEYS = """cache revalidate mode stale_for wait_limit on_failure on_contention history ttl lease not_found gone tags query cookies ignore_cookies other_cookies headers forward client_freshness
+tenant bypass key preset pattern hosts methods origin""".split()
+CONFIGS = ["", 'origin = "http://127.0.0.1:3000"\n', 'origin = "http://127.0.0.1:3000"\nlisten = ["127.0.0.1:8080", "[::1]:8080"]\nadmin = "off"\nthreads = 2\nmemory = "64MiB"\ntrusted_peers = ["10.0.0.0/8", "::1"]\naccess_log = "json"\n'
+           '[limits]\nheader_bytes = "16KiB"\nbody_bytes = 1000\nheader_timeout = "5s"\nconnections = 10\n[origins.api]\nurl = "https://api.example"\nverify_tls = false\nhost = "origin"\nconnections = 4\nread_timeout = "3s"\n'
+           '[defaults]\nrevalidate = "5m"\n[[routes]]\npattern = "/a/{b}"\ntags = ["x-{b}"]\norigin = "api"\n[[routes]]\npattern = "/*"\nhosts = ["*.example.com"]\nmethods = ["GET"]\n',
+           'origin = "http://h"\n[[routes]]\npattern = "/x/{proxy*}"\nkey = "facetheory"\ntenant = "host"\nquery = { include = ["a*"], ignore = ["b"], tracking = "keep" }\nbypass = { paths = ["/x/admin/*"], cookies = ["s"], headers = ["authorization"] }\n'
+           'cookies = ["lang"]\nother_cookies = "strip"\nmode = "blocking"\non_contention = "wait"\nstale_for = "forever"\nttl = "never"\nhistory = 3\nlease = "10s"\nforward = ["accept*"]\nclient_freshness = "honour"\npreset = "none"\n',
+           'table = "dynamodb:x"\nbodies = "s3://b/p"\npointer_ttl = "1s"\norigin = "default"\n[origins.default]\nurl = "http://h:1"\nhost = "fixed.example"\nca_file = "x"\n', 'orign = 1\n', 'a = [1, {b = 2}, """x\ny"""]\n', 'x = 1979-05-27T07:32:00Z\ny = 1.5\n',
+           "data = \"\"\norigin = \"http://h\"\n[[routes]]\npattern = \"/a\"\n[[routes]]\npattern = \"/a\"\n"]
+seed("config", *CONFIGS, *('origin = "http://h"\n[[routes]]\npattern = "/a"\n%s = %s\n' % (key, value) for key in KEYS for value in ('"0s"', "1", "true", '["a", "b*"]', "{}")))
+seed("addresses", "10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::ffff:10.0.0.0/104", "::1", "10.0.0.1/8", "0.0.0.0/0", "::/0", "fe80::1%eth0", "1.2.3", "1.2.3.4/33", "30s", "1500ms", "5m", "2h", "7d", "36525d", "36526d", "99999999999999999999s", "-1s", "1.5s", "10", "", "\u00fc\U0001F600",
+     b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"a\xffb")
+seed("access_log", b"\x32\x01\x10/news?id=1\ncurl/8 x\nhttp://r\nexample.org\nGET\nabc\nwhy", b"\0\0\0/\"\\\x1b[2J\n\xe2\x80\xae\xff\n\xc2\x9b\n\n\n\n" + b"x" * 3000, "\0\0\0/\u2028\u200b\ufeff\n\t\r\0\x7f\n\u202e\u2066")
+REQUESTS = ["GET /news/x?page=2&utm_source=a&q=%41&Q=1", "HEAD /news/%41%42?q1=a+b&q1=c", "GET /all/a/b?b=2&a=1&a=0&&c", "GET /shop/?x=%zz", "GET /team/a", "GET /theory/x/y/z?b=1&a=%C3%BC", "GET /theory/x?a+b=c", "GET /next/_next/data/x.json?_rsc=1&nxtPa=b&__nextLocale=c", "POST /news/x",
+            "GET /pass/x", "GET http://a.example/all/x", "GET /all/x#y", "GET /theory/x/", "GET /theory/x", "GET https"]
+HEADERS = ["Host: example.com\nAccept-Language: de\nX-Variant: a\nX-Variant: b\nAuthorization: Bearer x\nCookie: a=b; c=d; a=e", "Host: EXAMPLE.com:80\nCookie: lang=de; theme=x; country=ch; =x; y\nX-Tenant-Id: acme", "Host: [::1]:8080\nRSC: 1\nNext-Url: /x\nx-nextjs-data: 1\nx-middleware-subrequest: a\nCookie: flag=1; flagx=2; lang=",
+           "Host: a.b\nX-Variant: " + "v" * 70 + "\nCookie: =a=b; session=1; __prerender_bypass=1\nX-Api-Key: k", "Host: a.b\nConnection: x-variant, cookie\nX-Forwarded-Proto: https\nX-Variant: %20 h:x=y\nCookie: \"a;b\"=c; d e=f"]
+for request in REQUESTS:
+    for i, headers in enumerate(HEADERS):
+        other = REQUESTS[(len(request) + i) % len(REQUESTS)] if i % 2 else request
+        seed("page_key", ("\1" if i % 2 else "\0") + request + "\n" + headers + "\n\n" + other + "\n" + HEADERS[(i + 1) % len(HEADERS)])
+
 
 def main():
     folder = pathlib.Path(sys.argv[1])

@@ -20,25 +20,25 @@ namespace {
 std::string written(const SfBareItem& item) {
   return std::visit(
       [](const auto& value) -> std::string {
-        using Kind = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<Kind, bool>) {
+        using Type = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Type, bool>) {
           return value ? "?1" : "?0";
-        } else if constexpr (std::is_same_v<Kind, std::int64_t>) {
+        } else if constexpr (std::is_same_v<Type, std::int64_t>) {
           return std::to_string(value);
-        } else if constexpr (std::is_same_v<Kind, double>) {
+        } else if constexpr (std::is_same_v<Type, double>) {
           char text[64] = {};
           std::snprintf(text, sizeof text, "%.3f", value);
           return text;
-        } else if constexpr (std::is_same_v<Kind, std::string>) {
+        } else if constexpr (std::is_same_v<Type, std::string>) {
           const auto quoted = format_sf_string(value);
           require(quoted.has_value(), "a string that was read can be written");
           return *quoted;
-        } else if constexpr (std::is_same_v<Kind, SfToken>) {
+        } else if constexpr (std::is_same_v<Type, SfToken>) {
           require(is_sf_token(value.text), "a token that was read is one");
           return value.text;
-        } else if constexpr (std::is_same_v<Kind, SfBytes>) {
+        } else if constexpr (std::is_same_v<Type, SfBytes>) {
           return ":" + value.base64 + ":";
-        } else if constexpr (std::is_same_v<Kind, SfDate>) {
+        } else if constexpr (std::is_same_v<Type, SfDate>) {
           return "@" + std::to_string(value.seconds);
         } else {
           std::string text = "%\"";

@@ -5,12 +5,24 @@
 
 namespace facetheory::fuzz {
 
-void fuzz_request_head(std::string_view input);
-void fuzz_response_head(std::string_view input);
+void fuzz_access_log(std::string_view input);
+void fuzz_addresses(std::string_view input);
+void fuzz_cache_control(std::string_view input);
 void fuzz_chunked(std::string_view input);
+void fuzz_config(std::string_view input);
 void fuzz_field_values(std::string_view input);
-void fuzz_structured_fields(std::string_view input);
 void fuzz_http_date(std::string_view input);
+void fuzz_invalidation(std::string_view input);
 void fuzz_origin_url(std::string_view input);
+void fuzz_page_key(std::string_view input);
+void fuzz_preconditions(std::string_view input);
+void fuzz_replay(std::string_view input);
+void fuzz_request_head(std::string_view input);
+void fuzz_request_target(std::string_view input);
+void fuzz_response_head(std::string_view input);
+void fuzz_route(std::string_view input);
+void fuzz_storing(std::string_view input);
+void fuzz_structured_fields(std::string_view input);
+void fuzz_vary(std::string_view input);
 
 }  // namespace facetheory::fuzz

@@ -244,7 +244,7 @@ for target, reason in [
         (b"http://user@site.test<P>", "userinfo"), (b"http://site.test:80@other.test<P>", "userinfo that looks like a host"),
         (b"http://site.test:x<P>", "no port"), (b"http://site.test:99999<P>", "no port"), (b"http://site.test:0<P>", "no port"),
         (b"http://<P>", "no host"),
-        (b"http:<P>", "no authority"), (b"ftp://site.test<P>", "another scheme"), (b"file://<P>", "another scheme"),
+        (b"http:<P>", "no authority"), (b"http", "a scheme alone"), (b"https", "a scheme alone"), (b"ftp://site.test<P>", "another scheme"), (b"file://<P>", "another scheme"),
         (b"javascript:alert(1)", "another scheme"), (b"http://[::1<P>", "half an address"), (b"http://site.test\\<P>", "a backslash in a host"),
         (b"http://site.test#<P>", "a fragment"), (b"http://si te.test<P>", "a space"), (b"http://site.test%2f<P>", "an encoded slash in a host"),
         (b"http://site.test,other.test<P>", "two hosts"), (b"site.test:80", "authority form"), (b"site.test<P>", "no slash"),
