@@ -150,12 +150,7 @@ class OriginRendering {
       }
       return result;
     }
-    metadata.content_type = std::move(decision.replayed.content_type);
-    metadata.headers = std::move(decision.replayed.headers);
-    if (!decision.vary.empty()) {
-      metadata.headers.emplace_back(kVariantField, variant_key(decision.vary, render_.request.headers));
-    }
-    if (decision.revalidate == 0) metadata.headers.emplace_back(kWindowField, "0");
+    metadata = stored_metadata(decision, answer.status, render_.request.headers);
     result.revalidate = std::chrono::seconds(std::max<std::int64_t>(decision.revalidate, 1));
     result.etag = std::move(decision.etag);
     result.tags = std::move(decision.tags);

@@ -73,8 +73,9 @@ PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now) 
     age.fresh_for = 0;  // Invalidated.
   } else {
     age.fresh_for = meta.generated_at + meta.revalidate_seconds - now;
-    if (page.window_closed)
-      age.fresh_for = std::min<std::int64_t>(age.fresh_for - meta.revalidate_seconds, 0);
+    if (page.window_closed) {
+      age.fresh_for = std::min<std::int64_t>(age.fresh_for - meta.revalidate_seconds, 0) - page.overdue;
+    }
   }
   return age;
 }
@@ -85,8 +86,9 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
   PageAge age = age_of(page, meta, now);
   if (state == PageState::stale) age.fresh_for = std::min<std::int64_t>(age.fresh_for, 0);  // A mark.
   const std::int64_t staleness = -age.fresh_for;
+  // No second is none, also for a page that has just become stale.
   const auto within = [&](const std::optional<std::int64_t>& allowed) {
-    return !allowed || staleness <= *allowed;
+    return !allowed || staleness < 0 || (staleness <= *allowed && *allowed > 0);
   };
   age.stale_forbidden = page.stale.forbidden;
   age.stale_allowed = !page.stale.forbidden && within(page.stale.while_revalidate);

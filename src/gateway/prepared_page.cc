@@ -17,6 +17,18 @@ constexpr std::size_t kLeastBytesForAFile = 48 << 10;
 
 }  // namespace
 
+BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request) {
+  BodyMetadata metadata;
+  metadata.status = status;
+  metadata.content_type = std::move(decision.replayed.content_type);
+  metadata.headers = std::move(decision.replayed.headers);
+  if (!decision.vary.empty())
+    metadata.headers.emplace_back(kVariantField, variant_key(decision.vary, request));
+  if (decision.revalidate == 0)
+    metadata.headers.emplace_back(kWindowField, std::to_string(decision.lifetime - decision.age));
+  return metadata;
+}
+
 PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
   bytes.shrink_to_fit();  // Stores read into buffers that are larger, and cost() counts what is needed.
   Headers stored;
@@ -24,7 +36,10 @@ PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
     stored.add(name, value);
   const EffectiveControl effective = effective_control(stored, StorePolicy().targeted);
   stale = stale_rules(effective, StorePolicy());
-  window_closed = stored.get(kWindowField) == "0";
+  if (const auto left = stored.get(kWindowField)) {
+    window_closed = true;
+    overdue = parse_delta_seconds(left->substr(left->starts_with('-') ? 1 : 0)).value_or(0);
+  }
   if (const auto text = stored.get("age")) age = parse_delta_seconds(*text).value_or(0);
   if (const auto text = stored.get("date")) date = parse_http_date(*text, 0).value_or(0);
   if (const auto text = stored.get("last-modified")) last_modified = parse_http_date(*text, date);

@@ -25,14 +25,19 @@ namespace facetheory {
 
 // Fields that the gateway adds to what it stores, and never sends.
 inline constexpr std::string_view kVariantField = "x-facetheory-variant";  // Whose request the page answers.
-inline constexpr std::string_view kWindowField = "x-facetheory-window";    // "0": of use for validation only.
+// "0", "-90": the freshness that was left when it was asked for, where there was none.
+inline constexpr std::string_view kWindowField = "x-facetheory-window";
+
+// What is stored with the bytes of a page, and read again by PreparedPage. `request` is the one it answers.
+BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request);
 
 class PreparedPage : public Body {
  public:
   explicit PreparedPage(Body body);
 
   StaleRules stale = {};       // What the origin said about it.
-  bool window_closed = false;  // Stale from the beginning, although META has a window.
+  bool window_closed = false;  // Stale from the beginning, although META has a window,
+  std::int64_t overdue = 0;    // and so many seconds already when it was asked for.
   std::int64_t age = 0;        // That it had when it was asked for.
   std::int64_t date = 0;
   std::optional<std::int64_t> last_modified = {};

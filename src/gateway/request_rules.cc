@@ -42,11 +42,14 @@ RequestRules read_rules(std::string_view method, const Headers& request, const R
 
 bool accepts(const RequestRules& rules, const PageAge& page) {
   if (rules.no_cache) return false;
-  if (rules.max_age && page.age > *rules.max_age + rules.max_stale.value_or(0)) return false;
+  // max-stale without a number, or beyond all numbers: any age will do.
+  const bool however_stale = rules.max_stale && *rules.max_stale >= kMaxDeltaSeconds;
+  if (rules.max_age && !however_stale && page.age > *rules.max_age + rules.max_stale.value_or(0))
+    return false;
   if (rules.min_fresh && page.fresh_for < *rules.min_fresh) return false;
   if (page.fresh_for > 0) return true;
   if (page.stale_forbidden) return false;
-  if (rules.max_stale) return -page.fresh_for <= *rules.max_stale;
+  if (rules.max_stale) return however_stale || -page.fresh_for <= *rules.max_stale;
   // Who says max-age without max-stale does not want what is stale (RFC 9111, 5.2.1.1).
   return page.stale_allowed && !rules.max_age;
 }

@@ -111,6 +111,8 @@ TEST(Accepts, WhatIsStaleUpToMaxStale) {
   EXPECT_TRUE(accepts_page("max-stale=10", kStale));
   EXPECT_FALSE(accepts_page("max-stale=9", kStale));
   EXPECT_FALSE(accepts_page("max-stale=9", kStaleAllowed));
+  EXPECT_TRUE(accepts_page("max-age=0, max-stale",
+                           {.age = 2 * kMaxDeltaSeconds, .fresh_for = -2 * kMaxDeltaSeconds}));
   EXPECT_FALSE(accepts_page("max-stale", kStaleForbidden));
 }
 
