@@ -1,7 +1,6 @@
 #include "facetheory/aws/credentials.h"
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -14,9 +13,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
 
+#include "facetheory/aws/credentials_document.h"
 #include "facetheory/aws/shared_config.h"
 #include "facetheory/aws/sigv4.h"
 #include "facetheory/base/log.h"
@@ -56,50 +54,6 @@ std::string_view name(Source source) {
 // What a source lacks; the chain says it if no other has credentials either.
 Error lacks(std::string what) {
   return {ErrorCode::unauthorized, std::move(what)};
-}
-
-// "2024-01-31T23:59:59Z", with or without a fraction; AWS gives no other zone.
-std::optional<WallTime> parse_time(std::string_view text) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
-  const std::string copy(text);
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
-                  &used) != 6) {
-    return std::nullopt;
-  }
-  std::string_view rest = text.substr(static_cast<std::size_t>(used));
-  if (rest.starts_with('.'))
-    rest.remove_prefix(std::min(rest.find_first_not_of("0123456789", 1), rest.size()));
-  if (rest != "Z" && rest != "+00:00" && rest != "+0000") return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  return WallTime(std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-                  std::chrono::seconds(second));
-}
-
-// The document that container endpoints and the metadata service answer with.
-Result<Credentials> parse_document(const std::string& body, const std::string& from) {
-  error_code failed;
-  const boost::json::value document = boost::json::parse(body, failed);
-  if (failed || !document.is_object()) return lacks(from + " did not answer with a JSON object");
-  const auto text = [&](std::string_view key) -> std::string {
-    const boost::json::value* found = document.as_object().if_contains(key);
-    return found != nullptr && found->is_string() ? std::string(found->as_string()) : std::string();
-  };
-  if (const std::string code = text("Code"); !code.empty() && code != "Success") {
-    return lacks(from + " answered " + code + ": " + text("Message"));
-  }
-  Credentials credentials{text("AccessKeyId"), text("SecretAccessKey"), text("Token"), std::nullopt};
-  if (credentials.access_key_id.empty() || credentials.secret_access_key.empty()) {
-    return lacks(from + " answered without AccessKeyId and SecretAccessKey");
-  }
-  if (const std::string expiration = text("Expiration"); !expiration.empty()) {
-    credentials.expires_at = parse_time(expiration);
-    if (!credentials.expires_at)
-      return lacks(from + " answered with an Expiration that is no time: " + expiration);
-  }
-  return credentials;
 }
 
 // "http://host:port/path?query", taken apart where the path begins.
@@ -342,7 +296,7 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
     Result<HttpResponse> answer = co_await ask_endpoint(parsed->origin, std::move(request));
     if (!answer) co_return lacks(from + ": " + answer.error().message);
     if (answer->status != 200) co_return lacks(from + ": it answered " + std::to_string(answer->status));
-    co_return parse_document(answer->body, from);
+    co_return parse_credentials_document(answer->body, from);
   }
 
   Task<Outcome> from_instance() {
@@ -382,7 +336,7 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
     if (keys->status != 200) {
       co_return lacks("role " + role_name + ": " + url + " answered " + std::to_string(keys->status));
     }
-    co_return parse_document(keys->body, "role " + role_name);
+    co_return parse_credentials_document(keys->body, "role " + role_name);
   }
 
   // Twice at most, with little patience: where the endpoint exists it is next door.

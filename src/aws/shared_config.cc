@@ -29,7 +29,7 @@ std::string section_name(std::string_view header) {
   for (const char c : header) {
     if (quote == 0 && (c == '"' || c == '\'')) {
       quote = c;
-    } else if (c == quote) {
+    } else if (quote != 0 && c == quote) {
       quote = 0;
     } else if (quote == 0 && (c == ' ' || c == '\t')) {
       gap = true;

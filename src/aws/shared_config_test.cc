@@ -9,6 +9,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(ParseConfig, NamesKeepEveryByteButQuotesAndBlanks) {
+  const auto sections = parse_config(std::string_view("[a\0\"b\0 c\"]", 10), "config");
+  ASSERT_TRUE(sections);
+  EXPECT_TRUE(sections->contains(std::string("a\0b\0 c", 6)));
+}
+
 TEST(ParseConfig, ReadsSectionsSettingsAndComments) {
   const auto sections = parse_config(
       "# a comment\r\n[default]\r\nRegion = eu-west-1\r\n; another\n  \n\n[profile  \"two words\"] # why\n "

@@ -14,7 +14,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/json.hpp>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,16 +23,14 @@
 #include "facetheory/base/log.h"
 #include "facetheory/base/random.h"
 #include "facetheory/base/sha256.h"
-#include "facetheory/bodies/metadata_fields.h"
+#include "facetheory/bodies/body_file.h"
 
 namespace facetheory {
 namespace {
 
 namespace asio = boost::asio;
-namespace json = boost::json;
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;
 constexpr std::size_t kThreads = 4;
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;  // Far above what validation lets through.
 constexpr std::string_view kTemporaryPrefix = ".writing-";
@@ -135,68 +132,8 @@ int make_folders(const fs::path& folder) {
   return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST ? sync_folder(folder.parent_path()) : errno;
 }
 
-struct Header {
-  std::string key;
-  BodyMetadata metadata;
-  std::uint64_t size = 0;
-};
-
-std::string encode(const Header& header) {
-  json::array fields;
-  for (const auto& [name, value] : header.metadata.headers) {
-    fields.push_back(json::array{json::string(bytes_to_text(name)), json::string(bytes_to_text(value))});
-  }
-  const json::object object{{"format", kFormat},
-                            {"key", header.key},
-                            {"status", header.metadata.status},
-                            {"content_type", bytes_to_text(header.metadata.content_type)},
-                            {"headers", std::move(fields)},
-                            {"sha256", *header.metadata.sha256},
-                            {"size", header.size}};
-  return ascii_json(json::serialize(object)) + "\n";
-}
-
-// Throws std::exception where a member is missing or of another type.
-Header decode_members(const json::object& object) {
-  Header header;
-  header.key = json::value_to<std::string>(object.at("key"));
-  header.metadata.status = object.at("status").to_number<int>();
-  header.metadata.sha256 = json::value_to<std::string>(object.at("sha256"));
-  header.size = object.at("size").to_number<std::uint64_t>();
-  bool sound = text_to_bytes(object.at("content_type").as_string(), header.metadata.content_type);
-  for (const json::value& field : object.at("headers").as_array()) {
-    auto& [name, value] = header.metadata.headers.emplace_back();
-    sound = sound && text_to_bytes(field.as_array().at(0).as_string(), name) &&
-            text_to_bytes(field.as_array().at(1).as_string(), value);
-  }
-  if (!sound) throw std::invalid_argument("a header field is no sequence of bytes");
-  return header;
-}
-
-Result<Header> decode(std::string_view line, const fs::path& path) {
-  const auto damaged = [&](const std::string& why) {
-    return Error{ErrorCode::corrupt, "the body file " + path.string() + " has a damaged header (" + why +
-                                         "): restore it, or remove it so that its page is rendered again"};
-  };
-  boost::system::error_code failure;
-  const json::value parsed = json::parse(line, failure);
-  if (failure || !parsed.is_object()) return damaged("no JSON object");
-  const json::value* format = parsed.get_object().if_contains("format");
-  if (format == nullptr || !format->is_int64() || format->get_int64() < 1) return damaged("no format");
-  if (format->get_int64() > kFormat) {
-    return Error{ErrorCode::invalid, "the body file " + path.string() + " has format " +
-                                         std::to_string(format->get_int64()) + ", this program reads up to " +
-                                         std::to_string(kFormat) + ": use a newer version of it"};
-  }
-  try {
-    return decode_members(parsed.get_object());
-  } catch (const std::exception& e) {
-    return damaged(e.what());
-  }
-}
-
 // The header alone of an open file; `rest` gets what was read beyond it.
-Result<Header> read_header(const File& file, const fs::path& path, std::string& rest) {
+Result<BodyFileHeader> read_header(const File& file, const fs::path& path, std::string& rest) {
   constexpr std::size_t kPiece = 4096;
   std::size_t end = std::string::npos;
   while (end == std::string::npos && rest.size() < kMaxHeaderBytes) {
@@ -211,7 +148,7 @@ Result<Header> read_header(const File& file, const fs::path& path, std::string& 
                      " is truncated or not a body: restore it, or remove it so that its page is "
                      "rendered again"};
   }
-  auto header = decode(std::string_view(rest).substr(0, end), path);
+  auto header = decode_body_header(std::string_view(rest).substr(0, end), path.string());
   rest.erase(0, end + 1);
   return header;
 }
@@ -322,7 +259,7 @@ Result<void> FileBodies::State::write(const std::string& key, const Body& body) 
   const fs::path temporary = folder / (std::string(kTemporaryPrefix) + uuid_v4(*platform.random));
   const File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (!file) return file_error(errno, "create", temporary);
-  int error = write_all(file.fd(), encode(Header{key, body.metadata, body.bytes.size()}));
+  int error = write_all(file.fd(), encode_body_header({key, body.metadata, body.bytes.size()}));
   if (error == 0) error = write_all(file.fd(), body.bytes);
   if (error == 0 && ::fsync(file.fd()) != 0) error = errno;
   if (error != 0) {

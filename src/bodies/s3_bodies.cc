@@ -1,39 +1,23 @@
 #include "facetheory/bodies/s3_bodies.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <ctime>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
-#include <pugixml.hpp>
 
 #include "facetheory/aws/sigv4.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/metadata_fields.h"
+#include "facetheory/bodies/s3_answers.h"
 
 namespace facetheory {
 namespace {
 
 constexpr std::string_view kScheme = "s3://";
 
-struct S3Error {
-  std::string code;     // "NoSuchKey"; empty where the answer says nothing.
-  std::string message;  // As S3 put it.
-  std::string region;   // Where the bucket is, when it is elsewhere.
-};
-
 S3Error parse_error(const HttpResponse& answer) {
-  S3Error error;
-  pugi::xml_document document;
-  if (document.load_buffer(answer.body.data(), answer.body.size())) {
-    const pugi::xml_node node = document.child("Error");
-    error.code = node.child_value("Code");
-    error.message = node.child_value("Message");
-    error.region = node.child_value("Region");
-  }
+  S3Error error = parse_s3_error(answer.body);
   if (const auto region = answer.headers.get("x-amz-bucket-region")) error.region = *region;
   return error;
 }
@@ -51,19 +35,6 @@ Verdict judge(const HttpResponse& answer) {
   if (answer.status == 400 && parse_error(answer).code == "RequestTimeout") return Verdict::unknown;
   if (answer.status >= 500 && answer.status != 501) return Verdict::unknown;
   return Verdict::done;
-}
-
-// "2026-11-15T08:55:12.000Z"
-std::optional<WallTime> parse_time(const char* text) {
-  std::tm parts{};
-  int milliseconds = 0;
-  if (std::sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &milliseconds) < 6) {
-    return std::nullopt;
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return WallTime(std::chrono::seconds(::timegm(&parts)) + std::chrono::milliseconds(milliseconds));
 }
 
 MetadataFields metadata_fields(const Headers& headers) {
@@ -342,34 +313,12 @@ Task<Result<BodyPage>> S3Bodies::do_list(std::optional<std::string> after, std::
   if (!answer) co_return of_a_read(answer.error());
   if (answer->status != 200) co_return of_a_read(state->refusal(*answer, "listing", ""));
 
-  const auto senseless = [&] {
-    return Error{ErrorCode::unavailable, "listing " + state->name + ": the answer is not a list of objects"};
-  };
-  pugi::xml_document document;
-  // Keys may consist of what XML takes for nothing.
-  if (!document.load_buffer(answer->body.data(), answer->body.size(),
-                            pugi::parse_default | pugi::parse_ws_pcdata)) {
-    co_return senseless();
+  auto page = parse_s3_list(answer->body, state->prefix);
+  if (!page) {
+    co_return Error{ErrorCode::unavailable,
+                    "listing " + state->name + ": the answer is not a list of objects"};
   }
-  const pugi::xml_node result = document.child("ListBucketResult");
-  if (!result) co_return senseless();
-  BodyPage page;
-  for (const pugi::xml_node object : result.children("Contents")) {
-    const std::string_view key = object.child_value("Key");
-    if (!key.starts_with(state->prefix) || key.size() == state->prefix.size()) continue;
-    const std::string_view size = object.child_value("Size");
-    BodyEntry entry{std::string(key.substr(state->prefix.size())), 0, WallTime()};
-    const auto [end, failure] = std::from_chars(size.data(), size.data() + size.size(), entry.size);
-    const auto modified_at = parse_time(object.child_value("LastModified"));
-    if (failure != std::errc() || end != size.data() + size.size() || !modified_at) co_return senseless();
-    entry.modified_at = *modified_at;
-    page.entries.push_back(std::move(entry));
-  }
-  if (std::string_view(result.child_value("IsTruncated")) == "true") {
-    page.next = result.child_value("NextContinuationToken");
-    if (page.next->empty()) co_return senseless();
-  }
-  co_return page;
+  co_return *std::move(page);
 }
 
 }  // namespace facetheory

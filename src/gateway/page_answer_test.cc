@@ -12,7 +12,8 @@ constexpr std::int64_t kRequested = 1'700'000'000;
 // A page that the origin answered with so, as it is read from the store again.
 struct Stored {
   explicit Stored(const Headers& response)
-      : decision(decide_store("GET", {}, 200, response, {.requested_at = kRequested, .received_at = kRequested}, {})),
+      : decision(decide_store("GET", {}, 200, response,
+                              {.requested_at = kRequested, .received_at = kRequested}, {})),
         page(Body{"", stored_metadata(decision, 200, {})}) {
     meta.generated_at = kRequested;
     meta.revalidate_seconds = std::max<std::int64_t>(decision.revalidate, 1);

@@ -120,6 +120,72 @@ for request in REQUESTS:
         seed("page_key", ("\1" if i % 2 else "\0") + request + "\n" + headers + "\n\n" + other + "\n" + HEADERS[(i + 1) % len(HEADERS)])
 
 
+def varint(number):
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def sized(data):
+    return varint(len(data)) + data
+
+
+def encoded(value):
+    """As item_codec.cc has it: the type's number in the order S N B BOOL NULL L M SS NS BS, then the content."""
+    kind, content = value
+    number = ["S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"].index(kind)
+    if kind in "SNB":
+        body = sized(content)
+    elif kind == "BOOL":
+        body = bytes([content])
+    elif kind == "NULL":
+        body = b""
+    elif kind == "L":
+        body = varint(len(content)) + b"".join(map(encoded, content))
+    elif kind == "M":
+        body = attributes(content)
+    else:
+        body = varint(len(content)) + b"".join(map(sized, content))
+    return bytes([number]) + body
+
+
+def attributes(content):
+    return varint(len(content)) + b"".join(sized(name) + encoded(value) for name, value in sorted(content.items()))
+
+
+VALUES = {b"s": ("S", b"text"), b"n": ("N", b"-12.5"), b"b": ("B", b"\0\xff"), b"t": ("BOOL", 1), b"u": ("NULL", None), b"l": ("L", [("S", b""), ("L", [("N", b"0")])]),
+          b"m": ("M", {b"a": ("S", b"x"), b"b": ("M", {})}), b"ss": ("SS", [b"a", b"b"]), b"ns": ("NS", [b"1", b"2.5"]), b"bs": ("BS", [b"\0", b"\1"])}
+seed("item_codec", attributes(VALUES), attributes({}), *(attributes({name: value}) for name, value in VALUES.items()), attributes({b"d": ("L", [("L", [("L", [("NULL", None)])])])}), b"\xff" * 10, b"\x80\x01")
+nested = ("NULL", None)
+for _ in range(45):
+    nested = ("L", [nested])
+seed("item_codec", attributes({b"deep": nested}))
+seed("lmdb_keys", "CACHE#a\nMETA\nCACHE#a\nVER#1", b"a\xf0\nb\xf0\na\xf0\nb\xf1", b"p\nx\xff\np\nx", b"\x01\x07CACHE#aMETA", b"\x02" + b"h" * 32 + b"META", b"\x01\x80" + b"p" * 128 + b"s" * 380 + b"\x01", b"\x01\x00s", b"\x03x")
+ITEM = '{"pk":{"S":"CACHE#x"},"sk":{"S":"%s"},%s}'
+META = '"s3_key":{"S":"a/1-b.isr.html"},"generated_at":{"N":"1700000000"},"revalidate_seconds":{"N":"60"},"etag":{"S":"\\"x\\""},"ttl":{"N":"1800000000.5"},"version":{"N":"3"},"tags":{"SS":["a","b"]},"pinned":{"BOOL":false},"current_sk":{"S":"VER#1"}'
+LOCK = '"lease_token":{"S":"t"},"lease_expires_at":{"N":"1700000030"},"failures":{"N":"2"},"last_error":{"S":"e"},"backoff_token":{"S":"t"},"owner":{"S":"o"}'
+REQUEST = '"request_hash":{"S":"h"},"status":{"S":"%s"},"attempt":{"N":"1"},"ttl":{"N":"1"},"retryable":{"BOOL":false},"result_s3_key":{"S":"k"}'
+ROWS = [(0, ITEM % ("META", META)), (1, ITEM % ("LOCK", LOCK)), (2, ITEM % ("VER#01", META + ',"status":{"N":"200"},"content_type":{"S":"text/html"}')), *((3, ITEM % ("REQ#k", REQUEST % status)) for status in ("STARTED", "COMPLETED", "FAILED", "?")),
+        (4, '{"pk":{"S":"TAG#a"},"sk":{"S":"META"},"invalidated_at":{"N":"5"},"purged_at":{"N":"-1e3"}}'), (0, ITEM % ("META", '"s3_key":{"N":"1"},"generated_at":{"N":"9007199254740993"}')),
+        (0, ITEM % ("META", '"s3_key":{"S":""},"generated_at":{"N":"-9007199254740992"},"revalidate_seconds":{"N":"9007199254740992"},"last_generated_at":{"N":"-0.5"},"cache_key":{"S":"k"}'))]
+seed("rows", *(bytes([kind]) + text.encode() for kind, text in ROWS))
+seed("dynamodb_json", *(text for _, text in ROWS), '{"B":"AP8="}', '{"B":"AP8"}', '{"NULL":true}', '{"L":[{"M":{"a":{"NS":["1","2.50"]}}},{"BS":["AA==","AQ=="]}]}', '{"SS":[]}', '{"SS":["a","a"]}', '{"NS":["1","1.0"]}', '{"N":"1e400"}', '{"S":"\\u00fc\\ud83d\\ude00"}', '{"S":1}', '{"X":1}', '{"S":"a","N":"1"}', "[1,2.5,null]",
+     '{"L":' * 40 + "[]" + "}" * 40)
+seed("number", "12\n-0.50\n1.5e10", "0\n-0\n0.0", "99999999999999999999999999999999999999\n1", "9.9999999999999999999999999999999999999e125\n1e-130", "1e126\n1e-131", "+5\n-5", "9223372036854775807\n9223372036854775808\n-9223372036854775808", ".5\n5.\n.", "1e+5\n1E-5\n1e", "00012.3400\n12.34", "1e99999\n1e-100001", "0.1\n0.2\n-0.3", "1e37\n1e-1\n-1e37")
+seed("page_names", "acme\n/news/42\narticle-1\nCACHE#" + "a" * 64 + "\nb=2\na=1\nlang=de\nauthorization=x", "\n/x\n\nTENANT#acme#CACHE#" + "0" * 64, "a#b\n/\n#\nTENANT##CACHE#x", "a::/b\n/x/{y}\nt\nCACHE#a::/x?b=c#auth=d", "\u00fc\n\u00fc\n\u00fc\nTAG#x", "t\n/r\nx\n" + "0" * 24 + "/1700000000000-00000000-0000-4000-8000-000000000000.isr.html",
+     "t\n/r\nx\nVER#01JCQ5ABCDEFGHJKMNPQRSTVWX\n\u00e9=1\ne\u0301=2\nB=3\na=4", b"\xff\n\xff\n\xff\n\xff\n\xff=\xff")
+seed("body_metadata", b"\0facetheory-status: 404\nfacetheory-content-type: text/html\nfacetheory-content-security-policy: default-src 'self'\nfacetheory-sha256: " + b"a" * 64 + b'\nfacetheory-headers: [["content-security-policy"],["cache-tag","a"],["x","\\u00e9 b"]]',
+     b"\0facetheory-status: 99", b"\0facetheory-headers: [[1]]", b'\0facetheory-headers: [["content-type","x"],["content-security-policy","y"]]', b"\0facetheory-content-security-policy: x", b"\0other: x",
+     b'\1{"format":1,"key":"a/b","status":200,"content_type":"text/html","headers":[["cache-tag","a"],["x","\\u00ff"]],"sha256":"' + b"a" * 64 + b'","size":5}', b'\1{"format":2}', b'\1{"format":0}', b'\1{"format":1,"key":1}',
+     b'\1{"format":1,"key":"a","status":1e2,"content_type":"","headers":[[]],"sha256":"","size":18446744073709551615}', b'\1{"format":1,"key":"a","status":-1,"content_type":"\\u0100","headers":[],"sha256":"","size":-1}')
+LIST = '<?xml version="1.0"?><ListBucketResult><IsTruncated>%s</IsTruncated><Contents><Key>pages/a&amp;b</Key><LastModified>2026-11-15T08:55:12.000Z</LastModified><Size>%s</Size></Contents><Contents><Key>  </Key><LastModified>%s</LastModified><Size>0</Size></Contents>%s</ListBucketResult>'
+seed("aws_answers", "\0" + LIST % ("false", "5", "2026-11-15T08:55:12Z", ""), "\0" + LIST % ("true", "5", "2026-11-15T08:55:12.5Z", "<NextContinuationToken>x</NextContinuationToken>"), "\0" + LIST % ("true", "-1", "x", ""), "\0<Error><Code>NoSuchKey</Code><Message>m</Message><Region>eu</Region></Error>",
+     '\1{"Code":"Success","AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2024-01-31T23:59:59Z"}', '\1{"Code":"Failed","Message":"m"}', '\1{"AccessKeyId":"A","SecretAccessKey":"S","Expiration":"2024-01-31T23:59:59.123+00:00"}', '\1{"AccessKeyId":"A","SecretAccessKey":"S","Expiration":"2024-13-01T-1:99:99Z"}',
+     "\2[default]\naws_access_key_id = A\nregion=eu-west-1\n[profile  'my name']\ns3 =\n  endpoint_url = http://x\n  plain\n# c\n; c\n[services local]\ndynamodb =\n\tendpoint_url = y", "\2[x\n", "\2a = b", "\2[ ]\n", "\2[a]\n= b", "\2[a]\nnonsense")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     for target, inputs in SEEDS.items():

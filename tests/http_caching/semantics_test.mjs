@@ -244,7 +244,10 @@ const CORRECTIONS = [
   {
     kind: 'largest number',
     rewrite: one => {
-      ofDirectives(list => list.map(([name, argument]) => [name, NUMBERS.includes(name) && Number(argument) > MOST_SECONDS ? String(MOST_SECONDS) : argument]))(one)
+      ofDirectives(list => list.map(([name, argument]) => {
+        if (!NUMBERS.includes(name) || !(Number(argument) > MOST_SECONDS)) return [name, argument]
+        return name === 'max-stale' ? [name, undefined] : [name, String(MOST_SECONDS)] // Beyond it, any age will do.
+      }))(one)
       if (Number(one.response.age) > MOST_SECONDS) one.response.age = String(MOST_SECONDS)
       return one
     }

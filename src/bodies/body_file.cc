@@ -1,0 +1,73 @@
+#include "facetheory/bodies/body_file.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <boost/json.hpp>
+
+#include "facetheory/bodies/metadata_fields.h"
+
+namespace facetheory {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kFormat = 1;
+
+// Throws std::exception where a member is missing or of another type.
+BodyFileHeader decode_members(const json::object& object) {
+  BodyFileHeader header;
+  header.key = json::value_to<std::string>(object.at("key"));
+  header.metadata.status = object.at("status").to_number<int>();
+  header.metadata.sha256 = json::value_to<std::string>(object.at("sha256"));
+  header.size = object.at("size").to_number<std::uint64_t>();
+  bool sound = text_to_bytes(object.at("content_type").as_string(), header.metadata.content_type);
+  for (const json::value& field : object.at("headers").as_array()) {
+    auto& [name, value] = header.metadata.headers.emplace_back();
+    sound = sound && text_to_bytes(field.as_array().at(0).as_string(), name) &&
+            text_to_bytes(field.as_array().at(1).as_string(), value);
+  }
+  if (!sound) throw std::invalid_argument("a header field is no sequence of bytes");
+  return header;
+}
+
+}  // namespace
+
+std::string encode_body_header(const BodyFileHeader& header) {
+  json::array fields;
+  for (const auto& [name, value] : header.metadata.headers) {
+    fields.push_back(json::array{json::string(bytes_to_text(name)), json::string(bytes_to_text(value))});
+  }
+  const json::object object{{"format", kFormat},
+                            {"key", header.key},
+                            {"status", header.metadata.status},
+                            {"content_type", bytes_to_text(header.metadata.content_type)},
+                            {"headers", std::move(fields)},
+                            {"sha256", *header.metadata.sha256},
+                            {"size", header.size}};
+  return ascii_json(json::serialize(object)) + "\n";
+}
+
+Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& path) {
+  const auto damaged = [&](const std::string& why) {
+    return Error{ErrorCode::corrupt, "the body file " + path + " has a damaged header (" + why +
+                                         "): restore it, or remove it so that its page is rendered again"};
+  };
+  boost::system::error_code failure;
+  const json::value parsed = json::parse(line, failure);
+  if (failure || !parsed.is_object()) return damaged("no JSON object");
+  const json::value* format = parsed.get_object().if_contains("format");
+  if (format == nullptr || !format->is_int64() || format->get_int64() < 1) return damaged("no format");
+  if (format->get_int64() > kFormat) {
+    return Error{ErrorCode::invalid, "the body file " + path + " has format " +
+                                         std::to_string(format->get_int64()) + ", this program reads up to " +
+                                         std::to_string(kFormat) + ": use a newer version of it"};
+  }
+  try {
+    return decode_members(parsed.get_object());
+  } catch (const std::exception& e) {
+    return damaged(e.what());
+  }
+}
+
+}  // namespace facetheory
