@@ -1,6 +1,7 @@
 #include "facetheory/table/lmdb_table.h"
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -14,8 +15,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lmdb.h>
+#include <sys/stat.h>
 
 #include "facetheory/base/random.h"
+#include "facetheory/table/lmdb_keys.h"
+#include "facetheory/table/lmdb_leases.h"
+#include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/memory_table.h"
 
 #include "tests/support/run.h"
@@ -404,6 +409,38 @@ TEST_F(LmdbTableTest, ALeaseTakesThePlaceOfARowAndGoesTogetherWithIt) {
   EXPECT_EQ(*get(**table, lock), std::nullopt);
   put(**table, kPage);  // Whoever writes next clears up.
   EXPECT_EQ(query(**table, {.pk = lock.pk}), std::vector<Item>{kPage});
+}
+
+TEST_F(LmdbTableTest, ALeaseIsReadAsItWasAtOneMomentHoweverOftenItChanges) {
+  const auto table = open();
+  const Key key{"CACHE#page", "LOCK"};
+  const LmdbKey where = LmdbKey::of(key);
+  put(**table, Item{key, {{"text", "older, in LMDB"}}});
+  const auto record = [&](int n) {
+    return LmdbRows::record_of(where, key, {{"text", std::string(500, static_cast<char>('a' + n % 26))}});
+  };
+  // Another mapping of the same file, whose owner does not care for LMDB's lock, so that it is quick.
+  struct stat status{};
+  ASSERT_EQ(::stat(file().c_str(), &status), 0);
+  const auto leases = LmdbLeases::open(directory(), status.st_ino);
+  ASSERT_TRUE(leases);
+  ASSERT_TRUE((*leases)->put(where.bytes, record(0)));
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    for (int n = 0; !stop; ++n) {
+      (*leases)->put(where.bytes, record(n));
+      if (n % 20 == 0) std::this_thread::yield();
+    }
+  });
+  for (int i = 0; i < 20000 && !HasFailure(); ++i) {
+    const auto item = get(**table, key);
+    EXPECT_TRUE(item) << to_string(item.error());
+    if (!item) break;
+    const auto& text = *(*item)->attributes.find("text")->as<std::string>();
+    EXPECT_EQ(text, std::string(500, text[0]));
+  }
+  stop = true;
+  writer.join();
 }
 
 TEST_F(LmdbTableTest, ATransactionThatOnlyEndsLeasesIsATransaction) {

@@ -102,7 +102,9 @@ Task<Error> render_pages(Table& table, std::string run) {
     const Condition free = attr("pk").not_exists();
     // Now and then the lease lies in LMDB as well, under the one in memory.
     if (n % 4 == 0) {
-      Write below = Put{lease_of(run, n), free};
+      Item older = lease_of(run, n);
+      older.attributes.set("older", true);
+      Write below = Put{std::move(older), free};
       Result<WriteOutcome> written = co_await table.write(std::move(below), Durability::machine);
       if (!written) co_return written.error();
     }
