@@ -1,12 +1,16 @@
 #include "facetheory/table/lmdb_leases.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,6 +31,7 @@ constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
 constexpr std::string_view kLeasesName = "facetheory leases ";
 constexpr std::string_view kLeasesVersion = "1";
 constexpr mode_t kLeasesMode = 0660;
+constexpr std::streamsize kBootIdBytes = 36;
 
 constexpr std::size_t kBuckets = 512;
 constexpr std::size_t kEntries = 7;  // With the count of changes they fill a cache line.
@@ -125,65 +130,76 @@ struct LmdbLeases::Place {
   Slot* slot;
 };
 
-Result<std::unique_ptr<LmdbLeases>> LmdbLeases::open(const std::string& directory, std::uint64_t data_inode) {
-  static_assert(std::is_standard_layout_v<File> && sizeof(Bucket) == 64 && sizeof(Slot) == kSlotWords * 8);
-  const std::string path = directory + "/" + kFileName;
-  Binding wanted{};
-  std::ifstream(kBootFile).read(wanted.boot.data(), 36);
-  if (wanted.boot[0] == '\0') {
-    return Error{ErrorCode::invalid, "lmdb:" + directory + " cannot be opened without " + kBootFile +
-                                         ", by which leases from before a restart are told; mount /proc"};
-  }
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLeasesMode));
-  struct stat status{};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
-    return lmdb_error(errno, "opening the file leases", directory);
-  }
-  const std::string name = std::string(kLeasesName) + std::string(kLeasesVersion);
-  name.copy(wanted.name.data(), wanted.name.size());
-  wanted.data_inode = data_inode;
-  wanted.own_inode = status.st_ino;
+namespace {
 
-  Binding stored{};
-  if (::pread(file.get(), &stored, sizeof stored, 0) < 0) {
-    return lmdb_error(errno, "reading the file leases", directory);
-  }
-  const std::string_view stored_name(stored.name.data(), ::strnlen(stored.name.data(), stored.name.size()));
-  const bool unfinished = stored_name.empty();
-  if (!unfinished && !stored_name.starts_with(kLeasesName)) {
+// What the file must be bound to in order to be of use.
+Result<Binding> binding_of(const std::string& directory, std::uint64_t data_inode, std::uint64_t own_inode) {
+  Binding binding{.name = {}, .boot = {}, .data_inode = data_inode, .own_inode = own_inode};
+  std::string(kLeasesName).append(kLeasesVersion).copy(binding.name.data(), binding.name.size());
+  std::ifstream(kBootFile).read(binding.boot.data(), kBootIdBytes);
+  if (binding.boot[0] != '\0') return binding;
+  return Error{ErrorCode::invalid, "lmdb:" + directory + " cannot be opened without " + kBootFile +
+                                       ", by which leases from before a restart are told; mount /proc"};
+}
+
+Result<void> check_name(const Binding& stored, const std::string& path) {
+  const std::string_view name(stored.name.data(), ::strnlen(stored.name.data(), stored.name.size()));
+  if (name.empty()) return {};  // It was not finished.
+  if (!name.starts_with(kLeasesName)) {
     return Error{ErrorCode::invalid, path + " is damaged or another program's; move it away"};
   }
-  if (!unfinished && stored_name != name) {
-    return Error{ErrorCode::invalid,
-                 path + " is in format " + std::string(stored_name.substr(kLeasesName.size())) +
-                     ", this program knows " + std::string(kLeasesVersion) + "; use the newer program"};
+  const std::string_view version = name.substr(kLeasesName.size());
+  if (version == kLeasesVersion) return {};
+  return Error{ErrorCode::invalid, path + " is in format " + std::string(version) + ", this program knows " +
+                                       std::string(kLeasesVersion) + "; use the newer program"};
+}
+
+// Written, not just lengthened, so that no page of it can turn out to be missing later.
+int fill_with_zeros(int file, std::size_t bytes) {
+  const std::string zeros(std::size_t{1} << 16, '\0');
+  for (std::size_t at = 0; at < bytes;) {
+    const ssize_t written =
+        ::pwrite(file, zeros.data(), std::min(zeros.size(), bytes - at), static_cast<off_t>(at));
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    at += static_cast<std::size_t>(written);
   }
-  const bool usable = std::memcmp(&stored, &wanted, sizeof stored) == 0;
+  return ::ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LmdbLeases>> LmdbLeases::open(const std::string& directory, std::uint64_t data_inode) {
+  static_assert(std::is_standard_layout_v<File> && std::has_unique_object_representations_v<Binding>);
+  static_assert(sizeof(Bucket) == 64 && sizeof(Slot) == kSlotWords * 8 && sizeof(File) == 4231168);
+  const std::string path = directory + "/" + kFileName;
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLeasesMode));
+  struct stat status{};
+  Binding stored{};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0 ||
+      ::pread(file.get(), &stored, sizeof stored, 0) < 0) {
+    return lmdb_error(errno, "opening the file leases", directory);
+  }
+  const Result<Binding> wanted = binding_of(directory, data_inode, status.st_ino);
+  if (!wanted) return wanted.error();
+  if (Result<void> good = check_name(stored, path); !good) return good.error();
+  const bool usable = std::memcmp(&stored, &*wanted, sizeof stored) == 0;
   if (usable && status.st_size != sizeof(File)) {
     return Error{ErrorCode::corrupt, path + " was cut off; stop whoever uses the table and delete that file"};
   }
   if (!usable) {
-    // Written, so that no page of it can be missing later. It has its name only when it is complete.
-    static const std::string zeros(std::size_t{1} << 16, '\0');
-    for (std::size_t at = 0; at < sizeof(File);) {
-      const std::size_t size = std::min(zeros.size(), sizeof(File) - at);
-      const ssize_t written = ::pwrite(file.get(), zeros.data(), size, static_cast<off_t>(at));
-      if (written <= 0) return lmdb_error(written < 0 ? errno : ENOSPC, "making the file leases", directory);
-      at += static_cast<std::size_t>(written);
-    }
-    if (::ftruncate(file.get(), sizeof(File)) != 0) {
-      return lmdb_error(errno, "making the file leases", directory);
-    }
+    const int code = fill_with_zeros(file.get(), sizeof(File));
+    if (code != 0) return lmdb_error(code, "making the file leases", directory);
   }
   void* const memory = ::mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return lmdb_error(errno, "mapping the file leases", directory);
   std::unique_ptr<LmdbLeases> leases(new LmdbLeases(static_cast<File*>(memory)));
   if (!usable) {
-    Binding nameless = wanted;
-    nameless.name = {};
-    std::memcpy(&leases->file_->binding, &nameless, sizeof nameless);
-    std::atomic_signal_fence(std::memory_order_release);
-    leases->file_->binding.name = wanted.name;
+    // Without the first letter of its name it is not finished. All else is zero, as it should be.
+    Binding unfinished = *wanted;
+    unfinished.name[0] = '\0';
+    Binding& binding = leases->file_->binding;
+    binding = unfinished;
+    std::atomic_ref(binding.name[0]).store(wanted->name[0], std::memory_order_release);
   }
   return leases;
 }
@@ -265,21 +281,23 @@ void LmdbLeases::begin(std::uint64_t transaction) {
   // LMDB's numbers only rise: data.mdb was replaced by an older one.
   if (transaction < file_->transaction.load(std::memory_order_acquire)) clear();
   file_->transaction.store(transaction, std::memory_order_release);
-  for (std::size_t b = 0; b < kBuckets; ++b) {
-    Word& marked = file_->marked[b / 64];
-    const std::uint64_t bits = marked.load(std::memory_order_acquire);
-    const std::uint64_t bit = std::uint64_t{1} << b % 64;
-    if ((bits & bit) == 0) continue;
-    Bucket& bucket = file_->buckets[b];
-    for (Word& word : bucket.entries) {
-      const std::uint64_t entry = word.load(std::memory_order_acquire);
-      Slot& slot = file_->slots[b][entry & kSlotMask];
-      const std::uint64_t end = slot.ends_with.load(std::memory_order_acquire);
-      if (entry == 0 || end == 0) continue;
-      announce(bucket);
-      (end < transaction ? word : slot.ends_with).store(0, std::memory_order_release);
-    }
-    marked.store(bits & ~bit, std::memory_order_release);
+  for (std::size_t word = 0; word < file_->marked.size(); ++word) {
+    for (std::uint64_t bits = file_->marked[word].load(std::memory_order_acquire); bits != 0;
+         bits &= bits - 1)
+      settle(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)), transaction);
+    file_->marked[word].store(0, std::memory_order_release);
+  }
+}
+
+void LmdbLeases::settle(std::size_t number, std::uint64_t transaction) {
+  Bucket& bucket = file_->buckets[number];
+  for (Word& word : bucket.entries) {
+    const std::uint64_t entry = word.load(std::memory_order_acquire);
+    Slot& slot = file_->slots[number][entry & kSlotMask];
+    const std::uint64_t end = slot.ends_with.load(std::memory_order_acquire);
+    if (entry == 0 || end == 0) continue;
+    announce(bucket);
+    (end < transaction ? word : slot.ends_with).store(0, std::memory_order_release);
   }
 }
 

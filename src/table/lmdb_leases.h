@@ -90,6 +90,8 @@ class LmdbLeases {
   Place find(std::string_view key) const;
   void announce(Bucket& bucket);
   void clear();
+  // Takes off, in one bucket, marks of transactions that were never committed, and removes the rows of those that were.
+  void settle(std::size_t bucket, std::uint64_t transaction);
 
   File* const file_;
 };
