@@ -316,9 +316,8 @@ bool LmdbLeases::put(std::string_view key, std::string_view record) {
   std::uint64_t spare = 0;
   while ((used >> spare & 1) != 0)
     ++spare;
-  announce(bucket);  // A reader may still be in that slot.
+  announce(bucket);  // Before the slot is filled: a reader from when it was in use may still be there.
   file_->slots[place.bucket][spare].fill(key, record);
-  announce(bucket);
   target->store(tag_of(key) | spare, std::memory_order_release);
   return true;
 }

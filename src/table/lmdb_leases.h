@@ -14,8 +14,9 @@
 //
 // Reading takes no lock. A row belongs to one of many small buckets, by its partition. A reader takes the bucket's count
 // of changes, then the LMDB snapshot, then the rows, then the count again, and starts over if it is another. That is a
-// true picture of one moment: the count is raised before every single store, so that while it stays the same at most one
-// store can fall into the reader's time, namely the one that was announced before the reader began.
+// true picture of one moment: every change raises the count first, also before it writes over a place that a reader may
+// still be at. So while the count stays the same at most one change can fall into the reader's time, namely the one that
+// was announced before the reader began.
 //   - A row appearing, being replaced or removed: the reader sees the state before or after it. The writer has held the
 //     write lock since the announcement, so LMDB has not changed either since before the snapshot.
 //   - A mark: either way the row is seen by snapshots before that transaction only, and later ones see the mark.

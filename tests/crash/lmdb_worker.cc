@@ -8,11 +8,12 @@
 //   lmdb_worker write DIR RUN          writes rows and pairs of rows for ever; prints each number once acknowledged
 //   lmdb_worker render DIR RUN         takes a lease and publishes its page for ever; prints "took <n>" and "wrote <n>" once
 //                                      acknowledged
-//   lmdb_worker fill-beside-leases DIR BYTES   as fill, with a new lease beside each row; the error's lease as well
+//   lmdb_worker fill-beside-leases DIR BYTES   as fill, until many rows were refused, with leases beside each row and upon it
 //   lmdb_worker fill DIR BYTES         writes large rows until files of more than BYTES are refused; prints each
 //                                      number, then the error
 #include <csignal>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -142,25 +143,45 @@ int fill(const std::string& directory, const std::string& bytes) {
   return write(directory, "fill");
 }
 
+// A large row and the lease `base`, both or none.
+Task<Result<WriteOutcome>> store_with_base(Table& table, int n, Item base) {
+  std::vector<TransactItem> items;
+  items.emplace_back(Put{numbered_row("fill", n)});
+  items.emplace_back(Put{std::move(base)});
+  Result<TransactOutcome> outcome = co_await table.transact(std::move(items), "t");
+  if (!outcome) co_return outcome.error();
+  co_return WriteOutcome(Written{});
+}
+
 int fill_beside_leases(const std::string& directory, const std::string& bytes) {
   limit_files(bytes);
   Result<std::unique_ptr<Table>> table = open_lmdb_table(directory);
   if (!table) return fail(table.error());
-  for (int n = 1;; ++n) {
-    const std::string name = std::to_string(n);
-    Write first = Put{numbered_row("fill", n)};
-    Write lease = Put{lease_of(name, n), attr("pk").not_exists()};
-    Write second = Put{half_of_pair("fill", n, "left")};
+  std::optional<Error> full;
+  for (int n = 1, refused = 0; refused < 20; ++n) {
+    const Item base = lease_of("base" + std::to_string(n), n);
+    Write first = Put{half_of_pair("fill", n, "left")};  // While this one is written the others queue up.
+    Write lease = Put{lease_of(std::to_string(n), n), attr("pk").not_exists()};
+    Write upon_base = Update{base.key, Changes().set("older", true), attr("n") == n};
     std::vector<Task<Result<WriteOutcome>>> writes;
     writes.push_back((*table)->write(std::move(first), Durability::machine));
+    writes.push_back(store_with_base(**table, n, base));
     writes.push_back((*table)->write(std::move(lease), Durability::process));
-    writes.push_back((*table)->write(std::move(second), Durability::machine));
+    writes.push_back((*table)->write(std::move(upon_base), Durability::process));
     const auto outcomes = run_all(std::move(writes));
-    const bool taken = outcomes[1] && std::holds_alternative<Written>(*outcomes[1]);
-    std::cout << (taken ? "took " : "failed to take ") << n << std::endl;
-    if (!outcomes[0]) return fail(outcomes[0].error());
-    std::cout << "wrote " << n << std::endl;
+    const auto written = [&](std::size_t i) {
+      return outcomes[i] && std::holds_alternative<Written>(*outcomes[i]);
+    };
+    std::cout << (written(2) ? "took " : "failed to take ") << n << std::endl;
+    if (written(1)) {
+      std::cout << "wrote " << n << std::endl;
+    } else {
+      ++refused;
+      if (written(3)) std::cout << "took what was never there: " << n << std::endl;
+      full = outcomes[1].error();
+    }
   }
+  return fail(*full);
 }
 
 }  // namespace
