@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -29,12 +31,14 @@ constexpr mdb_mode_t kFileMode = 0660;
 constexpr std::size_t kMaxBatchRows = 100;
 constexpr std::size_t kPageBytes = 4096;
 constexpr auto kLinger = std::chrono::microseconds(150);
+constexpr int kLooksWithoutLock = 16;
 constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
 
 // The table's own record: key, then "facetheory table" and the version of the byte format.
 constexpr std::string_view kFormatKey("\0format", 7);
 constexpr std::string_view kFormatName = "facetheory table ";
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
+constexpr std::string_view kFormatWithoutLeases = "facetheory table 1";
 constexpr const char* kRowsTree = "rows";
 
 // The environments that are open in this process. LMDB forbids opening one twice, and an entry stays until
@@ -64,23 +68,91 @@ std::size_t growth_of(const Attributes& attributes, const Key& key) {
   return kPagesPerRow * kPageBytes + 2 * item_bytes(key, attributes);
 }
 
-// Carries the effects out; how much the file may grow by them.
-Result<std::size_t> apply_all(LmdbRows& rows, const LmdbJob& job, const std::vector<Effect>& effects) {
-  std::size_t growth = 0;
-  for (std::size_t i = 0; i < effects.size(); ++i) {
-    const Key& key = key_of(job.items()[i]);
-    Result<void> done;
-    if (const auto* store = std::get_if<Store>(&effects[i])) {
-      done = rows.put(key, store->attributes);
-      growth += growth_of(store->attributes, key);
-    } else if (std::holds_alternative<Erase>(effects[i])) {
-      done = rows.erase(key);
-      growth += growth_of({}, key);
-    }
-    if (!done) return done.error();
-  }
-  return growth;
+// Writes the table's own record.
+int touch(MDB_txn* txn, LmdbTrees trees) {
+  const std::string current = std::string(kFormatName) + std::to_string(kFormatVersion);
+  MDB_val key = to_val(kFormatKey);
+  MDB_val value = to_val(current);
+  return mdb_put(txn, trees.leases, &key, &value, 0);
 }
+
+// What one LMDB transaction does to the rows, in LMDB and in memory.
+class BatchWriter {
+ public:
+  BatchWriter(MDB_txn* txn, LmdbTrees trees, const std::string& directory, LmdbLeases& leases)
+      : txn_(txn),
+        trees_(trees),
+        directory_(directory),
+        number_(mdb_txn_id(txn)),
+        leases_(leases),
+        rows_(txn, trees, directory, no_leases_) {
+    leases_.begin(number_);
+  }
+
+  Result<Judgement> judge(const LmdbJob& job) const {
+    return facetheory::judge(job.items(), [this](const Key& key) {
+      const LmdbKey where = LmdbKey::of(key);
+      const LeaseRows leases = leases_.rows(LmdbLeases::Scope::row(where.bytes), number_);
+      return LmdbRows(txn_, trees_, directory_, leases).get(where, key);
+    });
+  }
+
+  // Does all that the job does, at once and for good, if that can be done in memory alone: one row, and nothing that
+  // rests upon what this transaction may yet fail to commit.
+  bool write_lease(const LmdbJob& job, const std::vector<Effect>& effects) {
+    const auto leaves = [](const Effect& effect) { return std::holds_alternative<Leave>(effect); };
+    const auto only = std::find_if_not(effects.begin(), effects.end(), leaves);
+    if (only == effects.end() || !std::all_of(only + 1, effects.end(), leaves)) return false;
+    for (const TransactItem& item : job.items()) {
+      if (changed_.contains(LmdbKey::of(key_of(item)).bytes)) return false;
+    }
+    const Key& key = key_of(job.items()[static_cast<std::size_t>(only - effects.begin())]);
+    const LmdbKey where = LmdbKey::of(key);
+    if (where.overflow) return false;
+    if (const auto* store = std::get_if<Store>(&*only)) {
+      return job.durability() == Durability::process &&
+             leases_.put(where.bytes, LmdbRows::record_of(where, key, store->attributes));
+    }
+    const auto in_lmdb = rows_.get(where, key);
+    if (!in_lmdb || *in_lmdb) return false;
+    leases_.erase(where.bytes);
+    return true;
+  }
+
+  Result<void> write(const LmdbJob& job, const std::vector<Effect>& effects) {
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      if (std::holds_alternative<Leave>(effects[i])) continue;
+      const Key& key = key_of(job.items()[i]);
+      const auto* store = std::get_if<Store>(&effects[i]);
+      Result<void> done = store != nullptr ? rows_.put(key, store->attributes) : rows_.erase(key);
+      if (!done) return done;
+      if (store != nullptr) changes_lmdb_ = true;
+      growth_ += growth_of(store != nullptr ? store->attributes : Attributes(), key);
+      std::string bytes = LmdbKey::of(key).bytes;
+      if (leases_.end_with(number_, bytes)) ends_leases_ = true;
+      changed_.insert(std::move(bytes));
+    }
+    return {};
+  }
+
+  // A transaction that changes nothing in LMDB has no number, and leases cannot end with it.
+  int prepare_commit() { return ends_leases_ && !changes_lmdb_ ? touch(txn_, trees_) : 0; }
+
+  std::size_t growth() const { return growth_; }  // How much the file may grow; 0: nothing was written.
+
+ private:
+  MDB_txn* const txn_;
+  const LmdbTrees trees_;
+  const std::string& directory_;
+  const std::uint64_t number_;
+  LmdbLeases& leases_;
+  const LeaseRows no_leases_;
+  LmdbRows rows_;                  // Those in LMDB alone.
+  std::set<std::string> changed_;  // Keys of the rows that the commit changes.
+  std::size_t growth_ = 0;
+  bool ends_leases_ = false;
+  bool changes_lmdb_ = false;  // Certainly: deleting may have found nothing there.
+};
 
 }  // namespace
 
@@ -202,9 +274,8 @@ Result<void> LmdbEnvironment::check_format() {
   MDB_val value{};
   const std::string current = std::string(kFormatName) + std::to_string(kFormatVersion);
   if (code == 0 && stats.ms_entries == 0) {
-    value = to_val(current);
     if (Result<void> good = reserve(kGrowthBytes); !good) return good;
-    code = mdb_put(begun, trees_.leases, &key, &value, 0);
+    code = touch(begun, trees_);
   } else if (code == 0) {
     code = mdb_get(begun, trees_.leases, &key, &value);
     const std::string_view stored(static_cast<const char*>(value.mv_data), code == 0 ? value.mv_size : 0);
@@ -212,25 +283,79 @@ Result<void> LmdbEnvironment::check_format() {
       return Error{ErrorCode::invalid,
                    "lmdb:" + directory_ + " holds an LMDB file of another program; choose another directory"};
     }
-    if (code == 0 && stored != current) {
+    if (code == 0 && stored == kFormatWithoutLeases) {
+      if (Result<void> good = check_unused(); !good) return good;
+      if (Result<void> good = reserve(kGrowthBytes); !good) return good;
+      code = touch(begun, trees_);
+    } else if (code == 0 && stored != current) {
       return Error{ErrorCode::invalid,
                    "lmdb:" + directory_ + " is in format " + std::string(stored.substr(kFormatName.size())) +
                        ", this program knows " + std::to_string(kFormatVersion) + "; use the newer program"};
     }
   }
   if (code == 0) code = mdb_dbi_open(begun, kRowsTree, MDB_CREATE, &trees_.rows);
-  if (code == 0) code = mdb_txn_commit(txn.release());
+  mdb_filehandle_t file{};
+  struct stat status{};
+  if (code == 0) code = mdb_env_get_fd(env_.get(), &file);
+  if (code == 0 && ::fstat(file, &status) != 0) code = errno;
+  if (code != 0) return lmdb_error(code, "opening the table", directory_);
+  Result<std::unique_ptr<LmdbLeases>> leases = LmdbLeases::open(directory_, status.st_ino);
+  if (!leases) return leases.error();
+  leases_ = *std::move(leases);
+  leases_->begin(mdb_txn_id(begun));
+  code = mdb_txn_commit(txn.release());
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   return {};
 }
 
-LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment) : slot_(environment.slot_of_this_thread()) {
+Result<void> LmdbEnvironment::check_unused() const {
+  // A line for each reader, that of its process first; titles above.
+  const auto note = [](const char* line, void* context) {
+    const long process = std::strtol(line, nullptr, 10);
+    if (process > 0 && process != ::getpid()) *static_cast<long*>(context) = process;
+    return 0;
+  };
+  long other = 0;
+  mdb_reader_list(env_.get(), note, &other);
+  if (other == 0) return {};
+  return Error{ErrorCode::unavailable,
+               "lmdb:" + directory_ + " is in format 1 and in use by process " + std::to_string(other) +
+                   " of an older program, which would not see leases of this one; stop it first"};
+}
+
+LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment)
+    : environment_(environment), slot_(environment.slot_of_this_thread()) {
   txn_ = slot_.txn.exchange(nullptr, std::memory_order_acquire);
+  renew();
+}
+
+LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment, const LmdbLeases::Scope& scope)
+    : environment_(environment), slot_(environment.slot_of_this_thread()) {
+  txn_ = slot_.txn.exchange(nullptr, std::memory_order_acquire);
+  const LmdbLeases& leases = *environment.leases_;
+  Txn all_others_wait;
+  for (int look = 1;; ++look) {
+    const std::uint64_t before = leases.changes(scope);
+    renew();
+    if (error_ != 0) return;
+    leases_ = leases.rows(scope, mdb_txn_id(txn_));
+    if (leases.changes(scope) == before) return;
+    mdb_txn_reset(txn_);
+    if (look == kLooksWithoutLock) {
+      MDB_txn* begun = nullptr;
+      error_ = mdb_txn_begin(environment.env_.get(), nullptr, 0, &begun);
+      all_others_wait.reset(begun);
+      if (error_ != 0) return;
+    }
+  }
+}
+
+void LmdbEnvironment::Reader::renew() {
   if (txn_ != nullptr) {
     error_ = mdb_txn_renew(txn_);
     if (error_ != 0) mdb_txn_abort(std::exchange(txn_, nullptr));
   } else {
-    MDB_env* const env = environment.env_.get();
+    MDB_env* const env = environment_.env_.get();
     error_ = mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn_);
     if (error_ == MDB_READERS_FULL && mdb_reader_check(env, nullptr) == 0) {
       error_ = mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn_);
@@ -321,7 +446,7 @@ void LmdbEnvironment::run(Batch batch) {
     job->complete(outcomes.error());
 }
 
-Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(const Batch& batch) {
+Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
   const bool durable = std::any_of(batch.begin(), batch.end(), [](const std::unique_ptr<LmdbJob>& job) {
     return job->durability() == Durability::machine;
   });
@@ -331,27 +456,31 @@ Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(const Batch& batch) {
     return lmdb_error(code, "beginning a write", directory_);
   }
   Txn txn(begun);
-  LmdbRows rows(begun, trees_, directory_);
+  BatchWriter writer(begun, trees_, directory_, *leases_);
   Outcomes outcomes;
-  std::size_t growth = 0;
-  for (const std::unique_ptr<LmdbJob>& job : batch) {
-    Result<Judgement> judgement = judge(job->items(), [&rows](const Key& key) { return rows.get(key); });
+  for (auto job = batch.begin(); job != batch.end();) {
+    Result<Judgement> judgement = writer.judge(**job);
     if (!judgement) {
       outcomes.emplace_back(judgement.error());
     } else if (auto* cancelled = std::get_if<Cancelled>(&*judgement)) {
       outcomes.emplace_back(TransactOutcome(std::move(*cancelled)));
     } else {
-      Result<std::size_t> added = apply_all(rows, *job, std::get<std::vector<Effect>>(*judgement));
-      if (!added) return added.error();
-      growth += *added;
+      const auto& effects = std::get<std::vector<Effect>>(*judgement);
+      if (writer.write_lease(**job, effects)) {
+        (*job)->complete(TransactOutcome(Committed{}));
+        job = batch.erase(job);
+        continue;
+      }
+      if (Result<void> good = writer.write(**job, effects); !good) return good.error();
       outcomes.emplace_back(TransactOutcome(Committed{}));
     }
+    ++job;
   }
-  if (growth == 0) return outcomes;  // Nothing to write: every condition failed, or there were only checks.
-  if (Result<void> good = reserve(growth + kGrowthBytes); !good) return good.error();
-  if (const int code = mdb_txn_commit(txn.release()); code != 0) {
-    return lmdb_error(code, "committing a write", directory_);
-  }
+  if (writer.growth() == 0) return outcomes;  // Every condition failed, or there were only checks and leases.
+  if (Result<void> good = reserve(writer.growth() + kGrowthBytes); !good) return good.error();
+  int code = writer.prepare_commit();
+  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code != 0) return lmdb_error(code, "committing a write", directory_);
   return outcomes;
 }
 

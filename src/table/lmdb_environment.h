@@ -2,9 +2,10 @@
 //
 // Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers
 // go through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and
-// reports back when that is durable: the cost of a flush is shared by all who wait for it. A batch in which
-// nothing needs to survive power loss is committed without the sync of LMDB's meta page, so that losing power
-// may lose the last such transaction and never more.
+// reports back when that is durable: the cost of a flush is shared by all who wait for it. What need not survive power
+// loss is written to memory that the processes share, where that is possible (lmdb_leases.h), and costs no flush; a
+// batch in which nothing else is left is committed without the sync of LMDB's meta page, so that losing power may lose
+// the last such transaction and never more.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 #include <lmdb.h>
 
 #include "facetheory/base/result.h"
+#include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/lmdb_table.h"
 #include "facetheory/table/table.h"
@@ -35,7 +37,7 @@ class LmdbJob {
   const std::vector<TransactItem>& items() const { return items_; }
   Durability durability() const { return durability_; }
 
-  // Called once, on the writer thread, after the commit. Must not block.
+  // Called once, on the writer thread, when it is done. Must not block.
   virtual void complete(Result<TransactOutcome> outcome) = 0;
 
  private:
@@ -65,15 +67,22 @@ class LmdbEnvironment {
   class Reader {
    public:
     explicit Reader(LmdbEnvironment& environment);
+    // With the leases of the same moment.
+    Reader(LmdbEnvironment& environment, const LmdbLeases::Scope& scope);
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
     int error() const { return error_; }
     MDB_txn* txn() const { return txn_; }
+    const LeaseRows& leases() const { return leases_; }
 
    private:
+    void renew();
+
+    LmdbEnvironment& environment_;
     ReaderSlot& slot_;
+    LeaseRows leases_;
     MDB_txn* txn_ = nullptr;
     int error_ = 0;
   };
@@ -104,6 +113,8 @@ class LmdbEnvironment {
   // A file shorter than what LMDB has written was cut off, and reading it would be fatal.
   Result<void> check_length() const;
   Result<void> check_format();
+  // No other process reads the table.
+  Result<void> check_unused() const;
   // Lengthens the file ahead of what a commit may add to it (see check_length).
   Result<void> reserve(std::size_t bytes) const;
 
@@ -116,14 +127,16 @@ class LmdbEnvironment {
   void linger(std::size_t jobs) const;
   Batch take_batch();  // With mutex_ held.
   void run(Batch batch);
-  // Runs the jobs in one transaction, one outcome each. An error: nothing at all was written.
-  Result<Outcomes> commit(const Batch& batch);
+  // Runs the jobs in one transaction. Those that come down to a lease are done and complete at once and leave the batch;
+  // of the others each has one outcome, or, with an error, nothing was written.
+  Result<Outcomes> commit(Batch& batch);
 
   // Constant after open().
   const std::string directory_;
   const LmdbOptions options_;
   std::unique_ptr<MDB_env, Deleter> env_;
   LmdbTrees trees_;
+  std::unique_ptr<LmdbLeases> leases_;
   std::array<ReaderSlot, kReaderSlots> readers_;
 
   std::mutex mutex_;

@@ -35,6 +35,11 @@ LmdbKey LmdbKey::of(const Key& key) {
   return result;
 }
 
+std::string_view LmdbKey::partition_of(std::string_view bytes) {
+  const bool hashed = bytes[0] == kHashedPartition;
+  return bytes.substr(0, hashed ? 1 + kHashBytes : 2 + static_cast<unsigned char>(bytes[1]));
+}
+
 std::string LmdbKey::first() {
   return {kInlinePartition};
 }

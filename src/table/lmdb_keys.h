@@ -27,6 +27,8 @@ struct LmdbKey {
   // What every key of the partition begins with.
   static std::string partition_prefix(std::string_view pk);
   static LmdbKey of(const Key& key);
+  // The same, of the bytes of a row's key.
+  static std::string_view partition_of(std::string_view bytes);
   // Sorts before every row's key.
   static std::string first();
   // Whether these bytes are in the range of rows' keys, or name one of the table's own records.

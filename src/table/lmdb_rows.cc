@@ -37,6 +37,13 @@ std::uint64_t stored_checksum(std::string_view value) {
   return stored;
 }
 
+// Puts the checksum into the place that was left for it.
+std::string sealed(std::string_view key, std::string record) {
+  const std::uint64_t sum = checksum(key, std::string_view(record).substr(kChecksumBytes));
+  std::memcpy(record.data(), &sum, kChecksumBytes);
+  return record;
+}
+
 struct OverflowEntry {
   std::string_view sk;
   std::string_view attributes;
@@ -161,19 +168,23 @@ Result<std::string_view> LmdbRows::checked(std::string_view key, std::string_vie
 }
 
 Result<std::optional<std::string_view>> LmdbRows::read_record(MDB_dbi tree, std::string_view key) const {
-  MDB_val key_val = to_val(key);
-  MDB_val value{};
-  const int code = mdb_get(txn_, tree, &key_val, &value);
-  if (code == MDB_NOTFOUND) return std::optional<std::string_view>();
-  if (code != 0) return lmdb_error(code, "reading a row", directory_);
-  Result<std::string_view> payload = checked(key, to_view(value));
+  std::string_view record;
+  if (const auto lease = leases_.find(key); lease != leases_.end()) {
+    record = lease->second;
+  } else {
+    MDB_val key_val = to_val(key);
+    MDB_val value{};
+    const int code = mdb_get(txn_, tree, &key_val, &value);
+    if (code == MDB_NOTFOUND) return std::optional<std::string_view>();
+    if (code != 0) return lmdb_error(code, "reading a row", directory_);
+    record = to_view(value);
+  }
+  Result<std::string_view> payload = checked(key, record);
   if (!payload) return payload.error();
   return std::optional(*payload);
 }
 
-Result<void> LmdbRows::write_record(MDB_dbi tree, std::string_view key, std::string record) {
-  const std::uint64_t sum = checksum(key, std::string_view(record).substr(kChecksumBytes));
-  std::memcpy(record.data(), &sum, kChecksumBytes);
+Result<void> LmdbRows::write_record(MDB_dbi tree, std::string_view key, std::string_view record) {
   MDB_val key_val = to_val(key);
   MDB_val value = to_val(record);
   if (const int code = mdb_put(txn_, tree, &key_val, &value, 0); code != 0) {
@@ -193,8 +204,7 @@ Result<std::uint64_t> LmdbRows::stamp(const Key& key) const {
   return stored_checksum(to_view(value));
 }
 
-Result<std::optional<Attributes>> LmdbRows::get(const Key& key) const {
-  const LmdbKey where = LmdbKey::of(key);
+Result<std::optional<Attributes>> LmdbRows::get(const LmdbKey& where, const Key& key) const {
   Result<std::optional<std::string_view>> record = read_record(tree_of(key), where.bytes);
   if (!record) return record.error();
   if (!*record) return std::optional<Attributes>();
@@ -243,12 +253,16 @@ std::string new_record(const LmdbKey& where, const Key& key) {
 
 }  // namespace
 
+std::string LmdbRows::record_of(const LmdbKey& where, const Key& key, const Attributes& attributes) {
+  std::string record = new_record(where, key);
+  encode_attributes(attributes, record);
+  return sealed(where.bytes, std::move(record));
+}
+
 Result<void> LmdbRows::put(const Key& key, const Attributes& attributes) {
   const LmdbKey where = LmdbKey::of(key);
-  std::string record = new_record(where, key);
   if (!where.overflow) {
-    encode_attributes(attributes, record);
-    return write_record(tree_of(key), where.bytes, std::move(record));
+    return write_record(tree_of(key), where.bytes, record_of(where, key, attributes));
   }
   std::string encoded;
   encode_attributes(attributes, encoded);
@@ -288,7 +302,7 @@ Result<void> LmdbRows::rewrite_overflow(const LmdbKey& where, const Key& key,
     encode_bytes(entry.sk, record);
     encode_bytes(entry.attributes, record);
   }
-  return write_record(tree_of(key), where.bytes, std::move(record));
+  return write_record(tree_of(key), where.bytes, sealed(where.bytes, std::move(record)));
 }
 
 Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, std::vector<Item>& out) const {
@@ -316,20 +330,36 @@ Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, st
 }
 
 Result<void> LmdbRows::walk(std::string_view start, Direction direction, const Visit& visit) const {
+  const bool forward = direction == Direction::forward;
   RowCursor rows(txn_, trees_.rows, direction);
-  RowCursor leases(txn_, trees_.leases, direction);
+  RowCursor locks(txn_, trees_.leases, direction);
   rows.seek(start);
-  leases.seek(start);
-  while (rows.code() == 0 || leases.code() == 0) {
-    const bool lease_first = leases.code() == 0 && (rows.code() != 0 || (direction == Direction::forward) ==
-                                                                            (leases.key() < rows.key()));
-    RowCursor& first = lease_first ? leases : rows;
-    Result<bool> go_on = visit(first.key(), first.value());
+  locks.seek(start);
+  // The leases that are still to come, between these two.
+  auto begin = forward ? leases_.lower_bound(start) : leases_.begin();
+  auto end = forward || start.empty() ? leases_.end() : leases_.lower_bound(start);
+  while (true) {
+    const auto lease = begin == end ? end : forward ? begin : std::prev(end);
+    std::optional<std::string_view> next;
+    const auto consider = [&](std::string_view key) {
+      if (!next || (forward ? key < *next : key > *next)) next = key;
+    };
+    if (rows.code() == 0) consider(rows.key());
+    if (locks.code() == 0) consider(locks.key());
+    if (begin != end) consider(lease->first);
+    if (!next) break;
+
+    const bool in_rows = rows.code() == 0 && rows.key() == *next;
+    const bool in_locks = locks.code() == 0 && locks.key() == *next;
+    const bool in_leases = begin != end && lease->first == *next;
+    Result<bool> go_on = visit(*next, in_leases ? lease->second : in_locks ? locks.value() : rows.value());
     if (!go_on) return go_on.error();
     if (!*go_on) return {};
-    first.next();
+    if (in_leases) (forward ? begin : end) = forward ? std::next(lease) : lease;
+    if (in_locks) locks.next();
+    if (in_rows) rows.next();
   }
-  for (const int code : {rows.code(), leases.code()}) {
+  for (const int code : {rows.code(), locks.code()}) {
     if (code != MDB_NOTFOUND) return lmdb_error(code, "walking the rows", directory_);
   }
   return {};

@@ -2,7 +2,8 @@
 //
 // There are two trees with the same kinds of keys and records. Rows named LOCK come and go with every render;
 // they have a small tree of their own, so that a batch of leases touches a handful of LMDB's pages however
-// many rows the table has. Everything else is in the large tree. Walks merge both.
+// many rows the table has. Everything else is in the large tree. Reads merge both, and the rows that only memory holds
+// (lmdb_leases.h), which come before those of the trees.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/table/lmdb_keys.h"
+#include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/table.h"
 
 namespace facetheory {
@@ -35,12 +37,16 @@ struct LmdbTrees {
 
 class LmdbRows {
  public:
-  // The transaction and the string must outlive this object.
-  LmdbRows(MDB_txn* txn, LmdbTrees trees, const std::string& directory)
-      : txn_(txn), trees_(trees), directory_(directory) {}
+  // All of them must outlive this object. `leases` are those of the same moment among the rows that are read here.
+  LmdbRows(MDB_txn* txn, LmdbTrees trees, const std::string& directory, const LeaseRows& leases)
+      : txn_(txn), trees_(trees), directory_(directory), leases_(leases) {}
 
-  Result<std::optional<Attributes>> get(const Key& key) const;
-  // The checksum of the record that holds the row, whatever else it holds; 0: there is none.
+  // What is stored under a key that is no list's.
+  static std::string record_of(const LmdbKey& where, const Key& key, const Attributes& attributes);
+
+  Result<std::optional<Attributes>> get(const Key& key) const { return get(LmdbKey::of(key), key); }
+  Result<std::optional<Attributes>> get(const LmdbKey& where, const Key& key) const;
+  // The checksum of the record that holds the row, whatever else it holds; 0: there is none. Leases in memory do not count.
   Result<std::uint64_t> stamp(const Key& key) const;
   Result<QueryPage> query(const Query& query) const;
   Result<ScanPage> scan(const Scan& scan) const;
@@ -53,7 +59,7 @@ class LmdbRows {
   MDB_dbi tree_of(const Key& key) const { return key.sk == "LOCK" ? trees_.leases : trees_.rows; }
   // The record under the key without its checksum, which was right; empty: there is none.
   Result<std::optional<std::string_view>> read_record(MDB_dbi tree, std::string_view key) const;
-  Result<void> write_record(MDB_dbi tree, std::string_view key, std::string record);
+  Result<void> write_record(MDB_dbi tree, std::string_view key, std::string_view record);
   Result<void> erase_record(MDB_dbi tree, std::string_view key);
   // Replaces one item of an overflow list, or removes it.
   Result<void> rewrite_overflow(const LmdbKey& where, const Key& key,
@@ -70,6 +76,7 @@ class LmdbRows {
   MDB_txn* txn_;
   LmdbTrees trees_;
   const std::string& directory_;
+  const LeaseRows& leases_;
 };
 
 }  // namespace facetheory

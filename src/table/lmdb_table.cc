@@ -42,10 +42,10 @@ class WaitedJob final : public LmdbJob {
 
 // Runs `read` with the rows of one snapshot; the transaction ends before anything can be awaited.
 template <typename T, typename Read>
-Result<T> with_snapshot(LmdbEnvironment& environment, Read read) {
-  const LmdbEnvironment::Reader reader(environment);
+Result<T> with_snapshot(LmdbEnvironment& environment, const LmdbLeases::Scope& scope, Read read) {
+  const LmdbEnvironment::Reader reader(environment, scope);
   if (reader.error() != 0) return lmdb_error(reader.error(), "beginning a read", environment.directory());
-  return read(LmdbRows(reader.txn(), environment.trees(), environment.directory()));
+  return read(LmdbRows(reader.txn(), environment.trees(), environment.directory(), reader.leases()));
 }
 
 class LmdbTable final : public Table {
@@ -70,7 +70,7 @@ class LmdbTable final : public Table {
   std::shared_ptr<LmdbEnvironment> environment_;
 };
 
-// Of a new snapshot: mdb_env_info's number runs ahead of what readers see.
+// Of a new snapshot: mdb_env_info's number runs ahead of what readers see. Leases in memory are not in it.
 std::optional<std::uint64_t> LmdbTable::version() const {
   const LmdbEnvironment::Reader reader(*environment_);
   if (reader.error() != 0) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<std::uint64_t> LmdbTable::version() const {
 std::optional<std::uint64_t> LmdbTable::stamp(const std::vector<Key>& keys) const {
   const LmdbEnvironment::Reader reader(*environment_);
   if (reader.error() != 0) return std::nullopt;
-  const LmdbRows rows(reader.txn(), environment_->trees(), environment_->directory());
+  const LmdbRows rows(reader.txn(), environment_->trees(), environment_->directory(), reader.leases());
   std::uint64_t all = keys.size();
   for (const Key& key : keys) {
     const auto one = rows.stamp(key);
@@ -96,7 +96,7 @@ Task<Result<void>> LmdbTable::create() {
 
 Task<Result<TableDescription>> LmdbTable::describe() {
   TableDescription description{.uri = "lmdb:" + environment_->directory(), .status = "ACTIVE"};
-  const LmdbEnvironment::Reader reader(*environment_);
+  const LmdbEnvironment::Reader reader(*environment_, LmdbLeases::Scope::table());
   MDB_stat rows{};
   MDB_stat leases{};
   int code = reader.error();
@@ -105,24 +105,36 @@ Task<Result<TableDescription>> LmdbTable::describe() {
   if (code != 0) co_return lmdb_error(code, "describing the table", environment_->directory());
   // Without the table's own two records, format and large tree; a list of overlong keys counts as one.
   description.items = rows.ms_entries + leases.ms_entries - 2;
+  for (const auto& [key, record] : reader.leases()) {
+    MDB_val bytes = to_val(key);
+    MDB_val value{};
+    const auto absent = [&](MDB_dbi tree) {
+      return mdb_get(reader.txn(), tree, &bytes, &value) == MDB_NOTFOUND;
+    };
+    if (absent(environment_->trees().rows) && absent(environment_->trees().leases)) ++description.items;
+  }
   co_return description;
 }
 
 Task<Result<std::optional<Item>>> LmdbTable::do_get(Key key, Consistency) {
-  Result<std::optional<Attributes>> attributes = with_snapshot<std::optional<Attributes>>(
-      *environment_, [&key](const LmdbRows& rows) { return rows.get(key); });
+  const LmdbKey where = LmdbKey::of(key);
+  Result<std::optional<Attributes>> attributes =
+      with_snapshot<std::optional<Attributes>>(*environment_, LmdbLeases::Scope::row(where.bytes),
+                                               [&](const LmdbRows& rows) { return rows.get(where, key); });
   if (!attributes) co_return attributes.error();
   if (!*attributes) co_return std::optional<Item>();
   co_return std::optional<Item>(Item{std::move(key), **std::move(attributes)});
 }
 
 Task<Result<QueryPage>> LmdbTable::do_query(Query query) {
-  co_return with_snapshot<QueryPage>(*environment_,
+  const std::string partition = LmdbKey::partition_prefix(query.pk);
+  co_return with_snapshot<QueryPage>(*environment_, LmdbLeases::Scope::partition(partition),
                                      [&query](const LmdbRows& rows) { return rows.query(query); });
 }
 
 Task<Result<ScanPage>> LmdbTable::do_scan(Scan scan) {
-  co_return with_snapshot<ScanPage>(*environment_, [&scan](const LmdbRows& rows) { return rows.scan(scan); });
+  co_return with_snapshot<ScanPage>(*environment_, LmdbLeases::Scope::table(),
+                                    [&scan](const LmdbRows& rows) { return rows.scan(scan); });
 }
 
 Task<Result<WriteOutcome>> LmdbTable::do_write(Write write, Durability durability) {

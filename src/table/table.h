@@ -33,7 +33,10 @@ enum class Consistency {
 };
 
 enum class Durability {
-  process,  // Survives the death of every process; may be lost with the machine's power. For leases.
+  // Survives the death of every process; may be lost when the machine goes down, and then the row is as it was before.
+  // A later write of another row may survive it all the same. For leases: who could hold one is gone with the machine, and
+  // one that reappears ends by its time.
+  process,
   machine,  // Survives power loss once acknowledged.
 };
 
@@ -125,11 +128,12 @@ class Table {
   Task<Result<ScanPage>> scan(Scan scan);
 
   // A number that another one takes the place of with every write that reads can see, whoever made it: while it is the
-  // same, so is all that was read since it was taken. Empty: this table cannot tell. Quick, and never waits.
+  // same, so is all that was read since it was taken. Rows that were last put or updated with Durability::process are left
+  // out: they may come, change and go without it. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> version() const { return std::nullopt; }
 
   // The same for the rows under a few keys: a number that is the same only while they are, each of them there with the same
-  // content or not there. Empty: this table cannot tell. Quick, and never waits.
+  // content or not there; with the same exception. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> stamp(const std::vector<Key>&) const { return std::nullopt; }
 
   // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.

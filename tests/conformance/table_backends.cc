@@ -59,6 +59,42 @@ TableBackend with_faults(TableBackend backend) {
   return {backend.name + "_with_faults", open};
 }
 
+// Hands writes on as ones that need not survive the machine: all of them, or every other one.
+class LeasingTable final : public Table {
+ public:
+  LeasingTable(std::unique_ptr<Table> inner, bool all) : inner_(std::move(inner)), all_(all) {}
+
+  Task<Result<void>> create() override { return inner_->create(); }
+  Task<Result<TableDescription>> describe() override { return inner_->describe(); }
+
+ private:
+  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
+    return inner_->get(std::move(key), consistency);
+  }
+  Task<Result<WriteOutcome>> do_write(Write write, Durability) override {
+    const bool lease = all_ || ++writes_ % 2 == 0;
+    return inner_->write(std::move(write), lease ? Durability::process : Durability::machine);
+  }
+  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items, std::string token) override {
+    return inner_->transact(std::move(items), std::move(token));
+  }
+  Task<Result<QueryPage>> do_query(Query query) override { return inner_->query(std::move(query)); }
+  Task<Result<ScanPage>> do_scan(Scan scan) override { return inner_->scan(std::move(scan)); }
+
+  const std::unique_ptr<Table> inner_;
+  const bool all_;
+  std::atomic<int> writes_ = 0;
+};
+
+TableBackend with_leases(TableBackend backend, bool all) {
+  const auto open = [inner = backend.open, all] {
+    OpenedTable opened = inner();
+    opened.table = std::make_unique<LeasingTable>(std::move(opened.table), all);
+    return opened;
+  };
+  return {backend.name + (all ? "_leases_only" : "_leases_too"), open};
+}
+
 TableBackend measured(TableBackend backend) {
   const auto open = [inner = backend.open] {
     OpenedTable opened = inner();
@@ -79,6 +115,8 @@ const std::vector<TableBackend>& backends() {
     return std::vector<TableBackend>{memory,
                                      lmdb,
                                      dynamodb,
+                                     with_leases(lmdb, true),
+                                     with_leases(lmdb, false),
                                      measured(memory),
                                      with_faults(memory),
                                      with_faults(lmdb),

@@ -29,4 +29,14 @@ inline std::vector<TransactItem> crash_rows(const std::string& run, int n) {
   return {Put{numbered_row(run, n)}, Put{half_of_pair(run, n, "left")}, Put{half_of_pair(run, n, "right")}};
 }
 
+// A page and its lease, both with the number of the render: a row without a lease, or the lease of the next number.
+inline Item page_of(const std::string& run, int n) {
+  return Item{{"RUN#" + run, "META"}, {{"n", n}}};
+}
+
+inline Item lease_of(const std::string& run, int n) {
+  return Item{{"RUN#" + run, "LOCK"},
+              {{"n", n}, {"padding", std::string(static_cast<std::size_t>(n % 700), 'x')}}};
+}
+
 }  // namespace facetheory::test

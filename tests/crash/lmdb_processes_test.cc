@@ -22,6 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LmdbProcessesTest : public ::testing::Test {
  protected:
@@ -45,11 +46,34 @@ class LmdbProcessesTest : public ::testing::Test {
   }
 
   // The highest number the worker said was acknowledged.
-  static int last_acknowledged(const ChildProcess& worker) {
+  static int last_acknowledged(const ChildProcess& worker, const std::string& word = "wrote ") {
     const std::string output = worker.output();
-    const std::size_t position = output.rfind("wrote ");
+    const std::size_t position = output.rfind(word);
     if (position == std::string::npos || output.find('\n', position) == std::string::npos) return 0;
-    return std::stoi(output.substr(position + 6));
+    return std::stoi(output.substr(position + word.size()));
+  }
+
+  // The number of a page or lease that render wrote; 0: there is none.
+  static std::int64_t number_in(const std::optional<Item>& item) {
+    return item ? *item->attributes.find("n")->as<Number>()->to_int64() : 0;
+  }
+
+  // Page and lease in one look: the lease is the next page's or is not there. How far the worker had come; that can only
+  // grow from one look to the next.
+  static std::int64_t progress_of(Table& table, const std::string& run_name) {
+    Query query{.pk = "RUN#" + run_name};
+    const Result<QueryPage> page = run(table.query(std::move(query)));
+    if (!page) throw std::runtime_error(to_string(page.error()));
+    std::optional<Item> lock;
+    std::optional<Item> meta;
+    for (const Item& item : page->items)
+      (item.key.sk == "LOCK" ? lock : meta) = item;
+    const std::int64_t published = 3 * number_in(meta);
+    if (!lock) return published;
+    EXPECT_EQ(number_in(lock), number_in(meta) + 1);
+    if (lock->attributes.find("older") != nullptr) return published + 1;
+    EXPECT_EQ(*lock, lease_of(run_name, static_cast<int>(number_in(lock))));
+    return published + 2;
   }
 
   // Every acknowledged row is there and whole, and the pair was never torn.
@@ -99,6 +123,104 @@ TEST_F(LmdbProcessesTest, EightProcessesIncrementOneCounterTenThousandTimesExact
   const std::optional<Item> counter = get(*table, counter_key());
   ASSERT_TRUE(counter);
   EXPECT_EQ(counter->attributes, (Attributes{{"n", 10000}}));
+}
+
+TEST_F(LmdbProcessesTest, FiftyKilledRenderersLeaveTheirLeaseOrTheirPageAndNeverBothOrNeither) {
+  const std::unique_ptr<Table> table = open();
+  SeededRandom random(2);
+  for (int i = 0; i < 50; ++i) {
+    const std::string run_name = std::to_string(i);
+    const auto worker = start({"render", directory(), run_name});
+    ASSERT_TRUE(worker->wait_for_output("wrote 1\n", 10s)) << worker->output();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(uniform(random, 15000));
+    std::int64_t progress = 0;
+    const auto look = [&] {
+      const std::int64_t now = progress_of(*table, run_name);
+      EXPECT_GE(now, progress);
+      progress = now;
+    };
+    do {
+      look();
+    } while (std::chrono::steady_clock::now() < end);
+    worker->kill();
+
+    // Others go on. What was killed within LMDB's commit may have happened: that shows with the next write.
+    look();
+    const auto write_something = [&] {
+      Write own = Put{Item{{"SURVIVOR", run_name}, {{"n", i}}}};
+      const Result<WriteOutcome> outcome = run(table->write(std::move(own), Durability::machine));
+      ASSERT_TRUE(outcome) << to_string(outcome.error());
+    };
+    write_something();
+    look();
+    const int taken = last_acknowledged(*worker, "took ");
+    const int written = last_acknowledged(*worker);
+    const std::int64_t lease = number_in(get(*table, lease_of(run_name, 0).key));
+    const std::int64_t page = number_in(get(*table, page_of(run_name, 0).key));
+    EXPECT_GE(page, written);
+    EXPECT_LE(page, taken + 1);
+    EXPECT_GE(std::max(page, lease), taken) << "an acknowledged lease is neither there nor published";
+    EXPECT_LE(std::max(page, lease), taken + 1);
+
+    write_something();
+    EXPECT_EQ(number_in(get(*table, lease_of(run_name, 0).key)), lease);
+    Write next = Put{lease_of(run_name, 1), attr("pk").not_exists()};
+    const auto outcome = run(table->write(std::move(next), Durability::process));
+    ASSERT_TRUE(outcome) << to_string(outcome.error());
+    EXPECT_EQ(std::holds_alternative<Written>(*outcome), lease == 0);
+  }
+}
+
+TEST_F(LmdbProcessesTest, EightProcessesIncrementALeaseTenThousandTimesExactly) {
+  std::vector<std::unique_ptr<ChildProcess>> workers;
+  for (int i = 0; i < 8; ++i) {
+    workers.push_back(std::make_unique<ChildProcess>(
+        std::vector<std::string>{COUNTER_WORKER, "lmdb:" + directory(), "1250", "lease"}));
+  }
+  for (const auto& worker : workers)
+    EXPECT_EQ(worker->wait(120s), 0) << worker->output();
+  const std::unique_ptr<Table> table = open();
+  const std::optional<Item> counter = get(*table, counter_key());
+  ASSERT_TRUE(counter);
+  EXPECT_EQ(counter->attributes, (Attributes{{"n", 10000}}));
+}
+
+TEST_F(LmdbProcessesTest, AFullDiskRefusesTheRowAndNotTheLeaseBesideIt) {
+  open();
+  const auto worker = start({"fill-beside-leases", directory(), "8000000"});
+  EXPECT_EQ(worker->wait(60s), 1) << worker->output();
+  EXPECT_THAT(worker->output(), HasSubstr("exhausted: "));
+  EXPECT_THAT(worker->output(), Not(HasSubstr("failed to take")));
+  EXPECT_THAT(worker->output(), Not(HasSubstr("never there")));
+  const int taken = last_acknowledged(*worker, "took ");
+  EXPECT_EQ(taken, last_acknowledged(*worker) + 20);
+  const std::unique_ptr<Table> table = open();
+  for (int n = 1; n <= taken; ++n) {
+    const Item lease = lease_of(std::to_string(n), n);
+    EXPECT_EQ(get(*table, lease.key), lease);
+  }
+}
+
+TEST_F(LmdbProcessesTest, ADiskTooFullForTheLeasesIsNamedWithTheRemedy) {
+  const auto worker = start({"fill", directory(), "2000000"});
+  EXPECT_EQ(worker->wait(60s), 1) << worker->output();
+  EXPECT_THAT(worker->output(), HasSubstr("exhausted: making the file leases"));
+  EXPECT_THAT(worker->output(), HasSubstr("free space"));
+  EXPECT_FALSE(get(*open(), counter_key()));  // Where there is room it is finished.
+}
+
+TEST_F(LmdbProcessesTest, ATableInUseByAnOlderProgramIsNotTakenOver) {
+  open();
+  const auto older = start({"hold", directory()});
+  ASSERT_TRUE(older->wait_for_output("holding", 10s)) << older->output();
+  const auto downgrade = start({"format", directory(), "facetheory table 1"});
+  ASSERT_EQ(downgrade->wait(10s), 0) << downgrade->output();
+  const Result<std::unique_ptr<Table>> refused = open_lmdb_table(directory());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("stop it first"));
+  older->kill();
+  EXPECT_TRUE(open_lmdb_table(directory()));
 }
 
 TEST_F(LmdbProcessesTest, AFullDiskRefusesTheWriteAndLosesNothing) {
