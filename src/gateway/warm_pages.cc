@@ -61,7 +61,7 @@ void WarmPages::configure(const Config& config) {
   ++configured_;
   patterns_.clear();
   routes_ = config.routes;
-  counting_ = {"accept-encoding", "host", "if-none-match"};
+  counting_ = {"accept-encoding", "host"};
   long_way_.assign(std::begin(kLongWay), std::end(kLongWay));
   long_way_trusted_.assign(std::begin(kLongWayTrusted), std::end(kLongWayTrusted));
   long_way_.insert(long_way_.end(), config.boundary_headers.begin(), config.boundary_headers.end());
@@ -80,48 +80,54 @@ void WarmPages::configure(const Config& config) {
   }
 }
 
-WarmPages::Meaning WarmPages::judge(std::string_view name, bool trusted) {
-  lower_.assign(name);
-  std::transform(lower_.begin(), lower_.end(), lower_.begin(), [](char c) { return lower_case(c); });
-  Meanings& judged = trusted ? fields_trusted_ : fields_;
-  if (const auto known = judged.find(lower_); known != judged.end()) return known->second;
-  Meaning field = Meaning::ignored;
-  const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(),
-                                    [&](const NamePatterns& patterns) { return patterns.matches(lower_); });
-  if (bypasses || contains_name(long_way_, lower_) || (trusted && contains_name(long_way_trusted_, lower_))) {
-    field = Meaning::long_way;
-  } else if (contains_name(counting_, lower_)) {
-    field = Meaning::counts;
+const WarmPages::Judged& WarmPages::remember(JudgedNames& names, std::string_view name, Judged judged) {
+  if (names.size() < kMostNames) return names.emplace(name, std::move(judged)).first->second;
+  not_remembered_ = std::move(judged);
+  return not_remembered_;
+}
+
+const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
+  JudgedNames& names = trusted ? fields_trusted_ : fields_;
+  if (const auto known = names.find(name); known != names.end()) return known->second;
+  Judged field{.name = lower_case(name)};
+  const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(), [&](const NamePatterns& patterns) {
+    return patterns.matches(field.name);
+  });
+  if (bypasses || contains_name(long_way_, field.name) ||
+      (trusted && contains_name(long_way_trusted_, field.name))) {
+    field.meaning = Meaning::long_way;
+  } else if (field.name == "connection") {
+    field.meaning = Meaning::connection;
+  } else if (field.name == "if-none-match") {
+    field.meaning = Meaning::etag;
+  } else if (field.name == "if-modified-since") {
+    field.meaning = Meaning::date;
+  } else if (field.name == "cookie" && !contains_name(counting_, field.name)) {
+    field.meaning = Meaning::cookies;
+  } else if (contains_name(counting_, field.name)) {
+    field.meaning = Meaning::counts;
   }
-  if (judged.size() < kMostNames) judged.emplace(lower_, field);
-  return field;
+  return remember(names, name, std::move(field));
 }
 
 WarmPages::Meaning WarmPages::judge_cookie(std::string_view name) {
-  lower_.assign(name);  // Which it need not be: names of cookies have a case.
-  if (const auto known = cookies_.find(lower_); known != cookies_.end()) return known->second;
-  Meaning cookie = Meaning::ignored;
+  if (const auto known = cookies_.find(name); known != cookies_.end()) return known->second.meaning;
+  Judged cookie;
   for (const RouteConfig& route : routes_) {
     if (!route.cache) continue;
     const CookieUse use = use_of(route, name);
-    if (use == CookieUse::bypasses) cookie = Meaning::long_way;
-    if (use == CookieUse::makes_page && cookie == Meaning::ignored) cookie = Meaning::counts;
+    if (use == CookieUse::bypasses) cookie.meaning = Meaning::long_way;
+    if (use == CookieUse::makes_page && cookie.meaning == Meaning::ignored) cookie.meaning = Meaning::counts;
   }
-  if (cookies_.size() < kMostNames) cookies_.emplace(lower_, cookie);
-  return cookie;
+  return remember(cookies_, name, std::move(cookie)).meaning;
 }
 
 bool WarmPages::add_cookies(std::string_view value) {
   while (const auto cookie = next_cookie(value)) {
-    switch (judge_cookie(cookie->first)) {
-      case Meaning::ignored:
-        break;
-      case Meaning::counts:
-        key_.append("\ncookie ").append(cookie->first).append("=").append(cookie->second);
-        break;
-      case Meaning::long_way:
-        return false;
-    }
+    const Meaning meaning = judge_cookie(cookie->first);
+    if (meaning == Meaning::long_way) return false;
+    if (meaning == Meaning::counts)
+      key_.append("\ncookie ").append(cookie->first).append("=").append(cookie->second);
   }
   return true;
 }
@@ -133,23 +139,29 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   bool has_etag = false;
   bool has_date = false;
   for (const FieldView& field : head.fields) {
-    // It can name other fields away.
-    if (same_text(field.name, "connection")) {
-      if (!same_text(field.value, "keep-alive") && !same_text(field.value, "close")) return {};
-      continue;
-    }
-    switch (judge(field.name, trusted)) {
+    const Judged& judged = judge(field.name, trusted);
+    switch (judged.meaning) {
       case Meaning::ignored:
-        has_date = has_date || lower_ == "if-modified-since";
         break;
+      case Meaning::date:
+        has_date = true;
+        break;
+      case Meaning::etag:
+        has_etag = true;
+        [[fallthrough]];
       case Meaning::counts:
-        key_.append("\n").append(lower_).append(":").append(field.value);
-        has_etag = has_etag || lower_ == "if-none-match";
+        key_.append("\n").append(judged.name).append(":").append(field.value);
+        break;
+      case Meaning::cookies:
+        if (!add_cookies(field.value)) return {};
+        break;
+      case Meaning::connection:
+        // It can name other fields away.
+        if (!same_text(field.value, "keep-alive") && !same_text(field.value, "close")) return {};
         break;
       case Meaning::long_way:
         return {};
     }
-    if (lower_ == "cookie" && !add_cookies(field.value)) return {};
   }
   // A date counts for nothing beside an entity tag, and otherwise for more than its text: the time.
   if (has_date && !has_etag) return {};

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,10 +84,21 @@ class WarmPages {
   std::size_t size() const { return pages_.size(); }
 
  private:
-  enum class Meaning { ignored, counts, long_way };
-  using Meanings = std::unordered_map<std::string, Meaning>;
-  Meaning judge(std::string_view name, bool trusted);
+  enum class Meaning { ignored, counts, etag, date, cookies, connection, long_way };
+  struct Judged {
+    Meaning meaning = Meaning::ignored;
+    std::string name = {};  // Of a field: in lower case.
+  };
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using JudgedNames =
+      std::unordered_map<std::string, Judged, TextHash, std::equal_to<>>;  // As they were sent.
+  // Until the next name is judged.
+  const Judged& judge(std::string_view name, bool trusted);
   Meaning judge_cookie(std::string_view name);
+  const Judged& remember(JudgedNames& names, std::string_view name, Judged judged);
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
   bool is_still_true(WarmPage& page) const;
@@ -103,10 +115,10 @@ class WarmPages {
   std::vector<std::string> long_way_trusted_;  // From a trusted peer.
   std::vector<RouteConfig> routes_;            // For what they say about cookies.
   // What has been judged so far.
-  Meanings fields_;
-  Meanings fields_trusted_;
-  Meanings cookies_;
-  std::string lower_;
+  JudgedNames fields_;
+  JudgedNames fields_trusted_;
+  JudgedNames cookies_;
+  Judged not_remembered_;
   std::string key_;
   std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
