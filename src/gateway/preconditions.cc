@@ -10,15 +10,32 @@ namespace {
 
 using AnswerKind = PageAnswer::Kind;
 
+// The next of a list of entity tags, trimmed. Their quotes are no quoted strings: a backslash is a backslash.
+std::string_view take_entity_tag(std::string_view& list) {
+  std::size_t end = 0;
+  while (end < list.size() && list[end] != ',') {
+    const std::size_t close = list[end] == '"' ? list.find('"', end + 1) : std::string_view::npos;
+    end = (close == std::string_view::npos ? end : close) + 1;
+  }
+  const std::string_view member = trimmed(list.substr(0, end));
+  list.remove_prefix(std::min(end + 1, list.size()));
+  return member;
+}
+
 bool matches_any(const Headers& request, std::string_view etag) {
   bool matched = false;
   std::size_t members = 0;
   bool star = false;
-  for_each_element(request, "if-none-match", [&](std::string_view member) {
-    ++members;
-    star = star || member == "*";
-    matched = matched || weakly_equal(member, etag);
-  });
+  for (const Headers::Field& field : request) {
+    if (!same_text(field.name, "if-none-match")) continue;
+    for (std::string_view rest = field.value; !rest.empty();) {
+      const std::string_view member = take_entity_tag(rest);
+      if (member.empty()) continue;
+      ++members;
+      star = star || member == "*";
+      matched = matched || weakly_equal(member, etag);
+    }
+  }
   // "*" stands alone or is nothing.
   return matched || (star && members == 1);
 }

@@ -38,6 +38,14 @@ TEST(IfNoneMatch, FindsTheTagAnywhereInTheList) {
   EXPECT_EQ(answer_to({{"If-None-Match", "\"a\",, \"b\""}}), Kind::full);
 }
 
+TEST(IfNoneMatch, TakesABackslashInATagForItself) {
+  PageValidators page = page_of_ten();
+  page.etag = "\"a,b\\\"";
+  EXPECT_EQ(answer_to({{"If-None-Match", "\"a,b\\\""}}, page), Kind::not_modified);
+  EXPECT_EQ(answer_to({{"If-None-Match", "\"x\\\", \"a,b\\\", \"y\""}}, page), Kind::not_modified);
+  EXPECT_EQ(answer_to({{"If-None-Match", "\"a, \"v1\""}}), Kind::full);
+}
+
 TEST(IfNoneMatch, DoesNotSplitATagAtItsComma) {
   PageValidators page = page_of_ten();
   page.etag = "\"a,b\"";
