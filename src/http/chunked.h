@@ -21,7 +21,7 @@ class ChunkedDecoder {
  public:
   static constexpr std::size_t kMaxChunkLine = 1024;  // Size and extensions, without CRLF.
   static constexpr std::size_t kMaxTrailerFields = 64;
-  static constexpr std::size_t kMaxTrailerBytes = 16 * 1024;
+  static constexpr std::size_t kMaxTrailerBytes = std::size_t{16} * 1024;
 
   enum class State {
     content,  // `content` is the next piece, never empty. Push again behind `consumed`.

@@ -59,12 +59,14 @@ void require_control(const Headers& headers) {
   // A dictionary has each key once.
   const bool twice = (control.no_cache && !control.no_cache_fields.empty()) ||
                      (control.is_private && !control.private_fields.empty());
-  if (!twice && !plain.empty())
+  if (!twice && !plain.empty()) {
     require(parse_targeted_cache_control({{"CDN-Cache-Control", plain}}, "cdn-cache-control") == control,
             "a targeted field says it in the same way");
-  if (const auto targeted = parse_targeted_cache_control(headers, "cdn-cache-control"))
+  }
+  if (const auto targeted = parse_targeted_cache_control(headers, "cdn-cache-control")) {
     require(parse_cache_control(plainly_said(*targeted)) == *targeted,
             "and Cache-Control as the targeted one");
+  }
 
   Headers with_no_store = headers;
   with_no_store.add("Cache-Control", "No-Store");
@@ -93,9 +95,10 @@ void fuzz_cache_control(std::string_view bytes) {
   forbidden.stale_forbidden = true;
   require(!accepts(rules, forbidden) || accepts(rules, page), "what is forbidden is not accepted for it");
   require(page.fresh_for > 0 || !accepts(rules, forbidden), "what must not be stale is not");
-  if (headers.empty())
+  if (headers.empty()) {
     require(accepts(rules, page) == (page.fresh_for > 0 || (page.stale_allowed && !page.stale_forbidden)),
             "who asks for nothing takes what is allowed");
+  }
 }
 
 }  // namespace facetheory::fuzz

@@ -43,6 +43,8 @@ void fuzz_lmdb_keys(std::string_view bytes) {
     require(written.bytes.size() <= 511, "a key has room in LMDB");
     require(written.bytes.starts_with(LmdbKey::partition_prefix(key.pk)), "a key begins with its partition");
     require(written.bytes >= LmdbKey::first(), "a key sorts behind the first");
+    require(LmdbKey::partition_of(written.bytes) == LmdbKey::partition_prefix(key.pk),
+            "which can be told from it");
     const LmdbKey::Parsed parsed = LmdbKey::parse(written.bytes);
     require(parsed.valid && parsed.hashed == written.hashed && parsed.overflow == written.overflow,
             "a key is read");

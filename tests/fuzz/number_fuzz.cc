@@ -14,7 +14,8 @@
 namespace facetheory::fuzz {
 namespace {
 
-constexpr int kPlaces = 180;  // On either side of the point; enough for every number that can be stored.
+constexpr std::size_t kPlaces =
+    180;  // On either side of the point; enough for every number that can be stored.
 
 // A number as its digits from the highest place on, the sign apart.
 struct Digits {
@@ -39,9 +40,9 @@ Digits digits_of(std::string_view canonical) {
 
 std::string text_of(const Digits& digits) {
   std::string text;
-  for (int i = 0; i < 2 * kPlaces; ++i) {
+  for (std::size_t i = 0; i < 2 * kPlaces; ++i) {
     if (i == kPlaces) text += '.';
-    text += static_cast<char>('0' + digits.places[static_cast<std::size_t>(i)]);
+    text += static_cast<char>('0' + digits.places[i]);
   }
   text.erase(0, text.find_first_not_of('0'));
   text.erase(text.find_last_not_of('0') + 1);

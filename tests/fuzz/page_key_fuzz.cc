@@ -162,9 +162,10 @@ void require_key_text(const Asked& asked) {
   const auto parts = split(page.cache_key, " ");
   require(parts.front() == asked.target.scheme + "://" + asked.target.host + asked.key.target,
           "the URL is the first part of a key");
-  for (std::size_t i = 1; i < parts.size(); ++i)
+  for (std::size_t i = 1; i < parts.size(); ++i) {
     require(parts[i].starts_with("h:") || parts[i].starts_with("c:"),
             "fields and cookies are its other parts");
+  }
   require(std::none_of(page.cache_key.begin(), page.cache_key.end(), is_control_character),
           "a key is plain text");
 }

@@ -64,12 +64,14 @@ void fuzz_preconditions(std::string_view bytes) {
   }
   require(answer.kind != Answer::partial || (answer.first <= answer.last && answer.last < page.size),
           "a part lies within the page");
-  if (request.get("if-none-match"))
+  if (request.get("if-none-match")) {
     require(evaluate(method, without_field(request, "if-modified-since"), page, kNow) == answer,
             "If-None-Match goes before If-Modified-Since");
-  if (!request.get("range"))
+  }
+  if (!request.get("range")) {
     require(evaluate(method, without_field(request, "if-range"), page, kNow) == answer,
             "If-Range needs a Range");
+  }
   const auto plain =
       without_field(without_field(without_field(request, "range"), "if-none-match"), "if-modified-since");
   require(evaluate(method, plain, page, kNow) == PageAnswer{}, "who asks for no more gets the page");
@@ -78,9 +80,10 @@ void fuzz_preconditions(std::string_view bytes) {
   }
 
   const Headers fields = validation_fields(page);
-  if (!fields.empty() && page.status == 200)
+  if (!fields.empty() && page.status == 200) {
     require(evaluate("GET", fields, page, kNow).kind == Answer::not_modified,
             "a page is confirmed by its own validators");
+  }
   Headers not_modified;
   if (is_entity_tag(page.etag)) not_modified.add("ETag", std::string(page.etag));
   if (page.last_modified) not_modified.add("Last-Modified", format_http_date(*page.last_modified));

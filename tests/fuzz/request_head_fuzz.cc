@@ -133,7 +133,7 @@ void fuzz_request_head(std::string_view bytes) {
   Input input(bytes);
   const std::uint8_t seed = input.byte();
   const std::uint8_t limited = input.byte();
-  const std::size_t limit = limited < 128 ? 32768 : std::size_t{16} + 8 * (limited - 128U);
+  const std::size_t limit = limited < 128 ? 32768 : std::size_t{8} * (limited - 126U);
   const std::string_view text = input.rest();
 
   RequestHead head;

@@ -69,9 +69,10 @@ void require_stored(const StoreDecision& decision, std::string_view method, int 
   const CacheControl control = effective_control(response, policy.targeted).control;
   require(!control.is_private && (!control.no_store || control.must_understand),
           "the response's directives hold");
-  if (request.get("authorization"))
+  if (request.get("authorization")) {
     require(control.is_public || control.s_maxage || control.must_revalidate,
             "credentials keep a page private");
+  }
   require_times(decision, times);
   require(sorted_without_repetition(decision.vary), "names of Vary are sorted");
   for (const std::string& name : decision.vary)
