@@ -73,7 +73,7 @@ class Gateway::Request {
  private:
   Task<void> serve_page(PageKey key);
   Task<void> send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded);
-  void keep_warm(const Served& served, const WarmMoment& before, Coding coding,
+  void keep_warm(const Served& served, std::int64_t now, const WarmMoment& before, Coding coding,
                  const std::shared_ptr<const std::string>& bytes, const ServerResponse& response);
   Task<void> send_unstored(Served served, Forwarded forwarded);
   Task<void> pass(std::string reason, Forwarded forwarded);
@@ -258,13 +258,16 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
   }
   const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
   ServerResponse response = answer_with_page(served, bytes, coding, context);
-  if (served.as == ServedAs::hit) keep_warm(served, before, coding, bytes, response);
+  const bool while_rendered =
+      served.as == ServedAs::stale && route_->policy.mode == ServeMode::swr && before.table_version;
+  if (served.as == ServedAs::hit || while_rendered)
+    keep_warm(served, context.now, before, coding, bytes, response);
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
 }
 
 // So that the next one who asks for the same need not come this way.
-void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before, Coding coding,
-                                 const std::shared_ptr<const std::string>& bytes,
+void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const WarmMoment& before,
+                                 Coding coding, const std::shared_ptr<const std::string>& bytes,
                                  const ServerResponse& response) {
   RequestHead head;
   head.method = request_.method;
@@ -279,7 +282,8 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   if (coding != Coding::identity) warm.coded = bytes.get();
   if (const auto file = page.file(coding)) warm.file = file->descriptor();
   warm.rows = std::move(rows_);
-  warm.judged_at = parts_.isr.now();
+  warm.judged_at = now;
+  warm.as = served.as;
   warm.made_at = generation_of(served.meta) - page.age;
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
   warm.moment = before;
@@ -292,7 +296,7 @@ void Gateway::Request::keep_warm(const Served& served, const WarmMoment& before,
   for (const Headers::Field& field : response.headers) {
     const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
                                 same_text(field.name, "x-facetheory-isr");
-    if (!of_this_second) append_field(warm.head, field.name, field.value);
+    if (!of_this_second || served.as == ServedAs::stale) append_field(warm.head, field.name, field.value);
   }
   if (!is_bodiless(response.status)) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
@@ -507,7 +511,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   record.target = head.target;
   record.status = page->status;
   record.bytes = ready_.body.size();
-  record.state = name(ServedAs::hit);
+  record.state = name(page->as);
   record.host = page->host;
   record.tenant = page->tenant;
   record.route = page->route->pattern.text();

@@ -211,12 +211,13 @@ const WarmPage* WarmPages::find(std::string_view key) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
   const std::int64_t now = isr_.now();
-  const bool in_window = now >= page->judged_at && now < page->fresh_until;
+  const bool stale = page->as == ServedAs::stale;
+  const bool in_window = now >= page->judged_at && now < (stale ? page->judged_at + 1 : page->fresh_until);
   if (!in_window || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);
     return nullptr;
   }
-  if (page->head_of != now) {
+  if (!stale && page->head_of != now) {
     page->head_of = now;
     page->head.resize(page->constant_head);
     page->head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page->made_at)));

@@ -4,7 +4,8 @@
 // fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
 // has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
 // the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
-// and its body still in memory. Everything else is for the long way.
+// and its body still in memory. A stale page that is being rendered again is good for the rest of the second; then somebody
+// goes the long way and sees to the render. Everything else is for the long way.
 //
 // On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once
@@ -46,6 +47,7 @@ struct WarmPage {
   std::int64_t made_at = 0;      // Age counts from here.
   std::int64_t fresh_until = 0;  // Seconds since 1970.
   std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
+  ServedAs as = ServedAs::hit;   // Or stale: good for that second only, and its head is complete.
   Duration known_at{0};
   int status = 200;
   std::string host = {};
