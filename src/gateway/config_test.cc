@@ -713,6 +713,8 @@ TEST(Config, WhatIsNoTomlIsNamedWithItsPlace) {
   EXPECT_THAT(refusal("origin = http://x"), AllOf(StartsWith("facetheory.toml:1:"), HasSubstr("not TOML")));
   EXPECT_THAT(refusal("a = 1\na = 2"), AllOf(StartsWith("facetheory.toml:2:"), HasSubstr("not TOML")));
   EXPECT_THAT(refusal("[limits"), HasSubstr("not TOML"));
+  EXPECT_THAT(refusal("origin = \"http://h\"\n[defaults]\nrevalidate = \"6\\u001bs\""),
+              AllOf(HasSubstr("\\x1b"), testing::Not(HasSubstr("\x1b"))));
   EXPECT_THAT(refusal("a = t\x1b[2Jrue"), AllOf(HasSubstr("\\x1b"), testing::Not(HasSubstr("\x1b"))));
 }
 

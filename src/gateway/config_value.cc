@@ -62,7 +62,7 @@ void ConfigProblems::add(TomlPlace place, const std::string& key, const std::str
   } else if (!file_.empty() && !key.starts_with("--")) {
     where = file_ + ": ";
   }
-  problems_.emplace_back(place, where + (key.empty() ? "" : key + ": ") + what);
+  problems_.emplace_back(place, without_controls(where + (key.empty() ? "" : key + ": ") + what));
 }
 
 Error ConfigProblems::error() const {

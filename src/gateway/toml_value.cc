@@ -48,11 +48,9 @@ Result<TomlValue> parse_toml(std::string_view text, const std::string& file) {
     return plain_value(document);
   } catch (const toml::parse_error& error) {
     const TomlPlace place = place_of(error.source());
-    std::string described;  // It repeats what it met.
-    for (const char c : error.description())
-      described += is_control_character(c) ? "\\x" + to_hex({&c, 1}) : std::string(1, c);
     return Error{ErrorCode::invalid, file + ":" + std::to_string(place.line) + ":" +
-                                         std::to_string(place.column) + ": this is not TOML: " + described +
+                                         std::to_string(place.column) +
+                                         ": this is not TOML: " + without_controls(error.description()) +
                                          " (text stands in quotes: revalidate = \"60s\")"};
   }
 }

@@ -15,6 +15,14 @@ constexpr bool is_control_character(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
+// The same text with control characters as \xNN: a message that repeats what somebody wrote leaves the terminal alone.
+inline std::string without_controls(std::string_view text) {
+  std::string shown;
+  for (const char c : text)
+    shown += is_control_character(c) ? "\\x" + to_hex({&c, 1}) : std::string(1, c);
+  return shown;
+}
+
 // In quotes, cut after some 60 bytes; what a terminal could not show stands as \xNN.
 inline std::string quoted_for_message(std::string_view text) {
   constexpr std::size_t kLongest = 60;
