@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <limits>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -10,6 +12,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "facetheory/base/log.h"
 #include "facetheory/gateway/event_loop.h"
@@ -21,44 +25,46 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
+constexpr int kAcceptedAtOnce = 64;  // Then it is others' turn.
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-void take(const std::shared_ptr<ServerLoop>& loop, tcp::socket socket, const tcp::endpoint& peer) {
-  if (loop->shared.open >= loop->limits->connections) {
-    ++loop->shared.refused;
-    return;  // Closed by its destructor.
+// Takes who has connected. Not by Asio, which would watch sockets that Readiness watches.
+error_code accept_some(const std::shared_ptr<ServerLoop>& loop, tcp::acceptor& acceptor, int most) {
+  for (int i = 0; i < most; ++i) {
+    tcp::endpoint peer;
+    auto size = static_cast<socklen_t>(peer.capacity());
+    const int socket = accept4(acceptor.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0) {
+      const bool left_already = errno == ECONNABORTED || errno == EINTR || errno == EPROTO;
+      if (left_already) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+      return {errno, boost::system::system_category()};
+    }
+    peer.resize(size);
+    if (loop->all->open >= loop->limits->connections) {
+      ++loop->all->refused;
+      ::close(socket);
+      continue;
+    }
+    ++loop->all->accepted;
+    std::make_shared<ServerConnection>(loop, socket, peer)->start();
   }
-  ++loop->shared.accepted;
-  std::make_shared<ServerConnection>(loop, std::move(socket), peer.address().to_string())->start();
+  return {};
 }
 
-// Waits until the next one can be accepted.
 Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
   while (!loop->draining) {
     error_code error;
-    tcp::endpoint peer;
-    tcp::socket socket =
-        co_await loop->acceptors[index].async_accept(peer, asio::redirect_error(asio::use_awaitable, error));
+    co_await loop->acceptors[index].async_wait(tcp::acceptor::wait_read,
+                                               asio::redirect_error(asio::use_awaitable, error));
     if (loop->draining || error == asio::error::operation_aborted) co_return;
+    if (!error) error = accept_some(loop, loop->acceptors[index], kAcceptedAtOnce);
     if (error) {
       // Out of descriptors, say: wait for some to come back rather than spin.
       log(LogLevel::warning, "cannot accept a connection: " + error.message());
       asio::steady_timer pause(loop->executor, std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-      continue;
     }
-    take(loop, std::move(socket), peer);
-  }
-}
-
-// Whoever has connected may have sent a request already: closing the listener would reset the connection.
-void accept_who_waits(const std::shared_ptr<ServerLoop>& loop, tcp::acceptor& acceptor) {
-  error_code error;
-  acceptor.non_blocking(true, error);
-  while (!error) {
-    tcp::endpoint peer;
-    tcp::socket socket = acceptor.accept(peer, error);
-    if (!error) take(loop, std::move(socket), peer);
   }
 }
 
@@ -77,6 +83,7 @@ Task<void> sweep_on(std::shared_ptr<ServerLoop> loop) {
     for (ServerConnection* connection : connections)
       connection->check_deadlines(now);
   }
+  if (const auto readiness = loop->readiness.lock()) readiness->close();
 }
 
 Error cannot_listen(const std::string& address, std::uint16_t port, const error_code& error) {
@@ -92,7 +99,12 @@ error_code open_acceptor(tcp::acceptor& acceptor, const tcp::endpoint& endpoint,
   if (!error && shared) acceptor.set_option(ReusePort(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.non_blocking(true, error);
   return error;
+}
+
+void ended(std::exception_ptr escaped) {
+  if (escaped) log(LogLevel::error, "a listener ended by an exception");
 }
 
 }  // namespace
@@ -102,7 +114,7 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   State(std::vector<EventLoop> loops, const ServerLimits& limits) {
     const auto shared = std::make_shared<const ServerLimits>(limits);
     for (EventLoop& loop : loops) {
-      loops_.push_back(std::make_shared<ServerLoop>(std::move(loop), counters_));
+      loops_.push_back(std::make_shared<ServerLoop>(std::move(loop), all_));
       loops_.back()->limits = shared;
     }
   }
@@ -111,9 +123,10 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   void set_limits(const ServerLimits& limits);
   void stop_accepting();
   Task<void> drain(std::chrono::milliseconds limit);
-  ServerCounters counters() const { return {counters_.accepted, counters_.refused, counters_.open}; }
+  ServerCounters counters() const { return {all_->accepted, all_->refused, all_->open}; }
 
  private:
+  Result<void> watch_connections();
   template <typename Action>
   void on_every_loop(Action action) {
     for (const auto& loop : loops_)
@@ -121,8 +134,8 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
   }
 
   std::vector<std::shared_ptr<ServerLoop>> loops_;
-  AllLoops counters_;
-  bool sweeping_ = false;
+  const std::shared_ptr<AllLoops> all_ = std::make_shared<AllLoops>();
+  bool watching_ = false;
 };
 
 Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std::uint16_t port) {
@@ -146,19 +159,29 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
     if (error) return cannot_listen(address, port, error);
     port = acceptors.back().local_endpoint().port();
   }
+  if (auto watching = watch_connections(); !watching) return std::move(watching).error();
   for (std::size_t i = 0; i < loops_.size(); ++i) {
-    asio::post(loops_[i]->executor, [loop = loops_[i], self = shared_from_this(), first = !sweeping_,
-                                     acceptor = std::make_shared<tcp::acceptor>(std::move(acceptors[i]))] {
-      loop->acceptors.push_back(std::move(*acceptor));
-      const auto ended = [self](std::exception_ptr escaped) {
-        if (escaped) log(LogLevel::error, "a listener ended by an exception");
-      };
-      asio::co_spawn(loop->executor, accept_on(loop, loop->acceptors.size() - 1), ended);
-      if (first) asio::co_spawn(loop->executor, sweep_on(loop), ended);
+    asio::post(loops_[i]->executor,
+               [loop = loops_[i], acceptor = std::make_shared<tcp::acceptor>(std::move(acceptors[i]))] {
+                 loop->acceptors.push_back(std::move(*acceptor));
+                 asio::co_spawn(loop->executor, accept_on(loop, loop->acceptors.size() - 1), ended);
+               });
+  }
+  return port;
+}
+
+Result<void> HttpServer::State::watch_connections() {
+  if (std::exchange(watching_, true)) return {};
+  for (const auto& loop : loops_) {
+    auto readiness = Readiness::create(loop->executor);
+    if (!readiness) return std::move(readiness).error();
+    asio::post(loop->executor, [loop, readiness = *std::move(readiness)] {
+      loop->readiness = readiness;
+      readiness->start();
+      asio::co_spawn(loop->executor, sweep_on(loop), ended);
     });
   }
-  sweeping_ = true;
-  return port;
+  return {};
 }
 
 void HttpServer::State::set_limits(const ServerLimits& limits) {
@@ -173,8 +196,8 @@ void HttpServer::State::stop_accepting() {
     for (ServerConnection* connection : connections)
       connection->close_if_idle();
     for (tcp::acceptor& acceptor : loop->acceptors) {
-      accept_who_waits(loop, acceptor);
-      error_code ignored;
+      // Whoever has connected may have sent a request already: closing the listener would reset the connection.
+      error_code ignored = accept_some(loop, acceptor, std::numeric_limits<int>::max());
       acceptor.close(ignored);
     }
     loop->sweep.cancel();
@@ -187,7 +210,7 @@ Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
   const auto deadline = now() + limit;
   asio::steady_timer timer(co_await asio::this_coro::executor);
   bool cut = false;
-  while (counters_.open > 0 && now() < deadline + std::chrono::seconds(1)) {
+  while (all_->open > 0 && now() < deadline + std::chrono::seconds(1)) {
     if (!cut && now() >= deadline) {
       cut = true;
       on_every_loop([](const auto& loop) {

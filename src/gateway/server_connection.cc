@@ -1,6 +1,7 @@
 #include "facetheory/gateway/server_connection.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -9,7 +10,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/letter_case.h"
@@ -27,7 +32,8 @@ using boost::system::error_code;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kKeptInput = 1024;           // Of a connection that waits.
-constexpr std::size_t kReceive = 64 << 10;         // Bytes taken at once.
+constexpr std::size_t kRequests = 16 << 10;        // Bytes taken at once, of requests.
+constexpr std::size_t kReceive = 64 << 10;         // Likewise, of a body.
 constexpr std::uint64_t kSkippedBody = 256 << 10;  // Rather than that, the connection is closed.
 constexpr std::chrono::seconds kLinger{2};  // For a client that still sends to read why it was refused.
 constexpr std::chrono::milliseconds kSkipPatience{500};
@@ -42,12 +48,12 @@ bool bodiless(int status) {
 
 }  // namespace
 
-ServerLoop::ServerLoop(EventLoop loop, AllLoops& all)
+ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
     : executor(std::move(loop.executor)),
       handler(std::move(loop.handler)),
       ready(std::move(loop.ready)),
-      shared(all),
-      received(kReceive, '\0'),
+      all(std::move(every)),
+      received(kRequests, '\0'),
       sweep(executor) {}
 
 std::string_view ServerLoop::date_field() {
@@ -59,15 +65,17 @@ std::string_view ServerLoop::date_field() {
   return date;
 }
 
-ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, tcp::socket socket, std::string peer)
+ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, int socket, const tcp::endpoint& peer)
     : loop_(std::move(loop)),
       limits_(loop_->limits),
-      peer_(std::move(peer)),
-      socket_(std::move(socket)),
+      native_(socket),
+      protocol_(peer.protocol()),
+      peer_(peer.address().to_string()),
+      socket_(loop_->executor),
       closing_(loop_->executor, Moment::max()) {
   place_ = loop_->connections.size();
   loop_->connections.push_back(this);
-  ++loop_->shared.open;
+  ++loop_->all->open;
 }
 
 ServerConnection::~ServerConnection() {
@@ -75,23 +83,47 @@ ServerConnection::~ServerConnection() {
   last->place_ = place_;
   loop_->connections[place_] = last;
   loop_->connections.pop_back();
-  --loop_->shared.open;
+  --loop_->all->open;
+  if (!closed_ && !socket_.is_open()) ::close(native_);
 }
 
 // --- between requests -------------------------------------------------------------------------------------------
 
 void ServerConnection::start() {
-  error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.set_option(tcp::socket::keep_alive(true), ignored);
+  const int on = 1;
+  setsockopt(native_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(native_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   wait_for_request();
+}
+
+void ServerConnection::watch() {
+  if (watched_) return;
+  error_code ignored;
+  if (socket_.is_open()) socket_.release(ignored);
+  const auto readiness = loop_->readiness.lock();
+  watched_ = readiness && readiness->add(native_, shared_from_this());
+  if (!watched_) close();
+}
+
+// False: the connection is closed.
+bool ServerConnection::give_to_asio() {
+  if (closed_) return false;
+  if (socket_.is_open()) return true;
+  if (const auto readiness = loop_->readiness.lock(); readiness && watched_) readiness->remove(native_);
+  watched_ = false;
+  error_code error;
+  socket_.assign(protocol_, native_, error);
+  if (!error) socket_.non_blocking(true, error);
+  if (error) close();
+  return !error;
 }
 
 void ServerConnection::wait_for_request() {
   busy_ = false;
   if (closed_) return;
   if (!input_.empty() && look_at(input_)) return;
+  // What came while an answer was being sent was not looked at.
+  if (watched_) return read_requests();
   wait_readable();
 }
 
@@ -104,20 +136,24 @@ void ServerConnection::wait_readable() {
     waits_for_head_ = true;
     read_deadline_ = steady_clock::now() + limits_->header_timeout;
   }
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
-    if (self->closed_) return;
-    if (self->timed_out_ && self->waits_for_head_)
-      return self->refuse(408, "the header of the request did not come in time");
-    if (error) return self->close();
-    self->on_readable();
-  });
+  watch();
 }
 
-void ServerConnection::on_readable() {
-  error_code error;
-  const std::size_t count = socket_.read_some(asio::buffer(loop_->received), error);
-  if (error == asio::error::would_block || error == asio::error::try_again) return wait_readable();
-  if (error) return close();
+void ServerConnection::on_change(Readiness::Change change) {
+  hung_up_ = hung_up_ || change.hung_up;
+  if (unsent_) {
+    // A client that sends and does not read gets no more time by that.
+    if (change.writable || change.hung_up) send_rest();
+  } else if (!busy_ && (change.readable || change.hung_up)) {
+    read_requests();
+  }
+}
+
+void ServerConnection::read_requests() {
+  const ssize_t received = ::recv(native_, loop_->received.data(), loop_->received.size(), 0);
+  if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_readable();
+  if (received <= 0) return close();
+  const auto count = static_cast<std::size_t>(received);
   const std::string_view bytes(loop_->received.data(), count);
   bool begun = false;
   if (input_.empty()) {
@@ -126,7 +162,13 @@ void ServerConnection::on_readable() {
     input_.append(bytes);
     begun = look_at(input_);
   }
-  if (!begun) wait_readable();
+  if (begun) return;
+  wait_readable();
+  // There may be more, of which the loop is not told again. Others first.
+  if (count == loop_->received.size() || hung_up_)
+    asio::post(loop_->executor, [self = shared_from_this()] {
+      if (!self->busy_ && !self->closed_) self->read_requests();
+    });
 }
 
 bool ServerConnection::look_at(std::string_view bytes) {
@@ -203,7 +245,7 @@ bool ServerConnection::send_ready(const ReadyAnswer& answer) {
   const std::string_view end = close_after_               ? "Connection: close\r\n\r\n"
                                : head_.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
                                                           : "\r\n";
-  switch (UnsentAnswer::send(socket_.native_handle(), answer, end, unsent_)) {
+  switch (UnsentAnswer::send(native_, answer, end, unsent_)) {
     case Sent::all:
       return true;
     case Sent::failed:
@@ -214,26 +256,22 @@ bool ServerConnection::send_ready(const ReadyAnswer& answer) {
   }
   // A client that is slow to read.
   busy_ = true;
-  send_rest_when_writable();
+  write_deadline_ = steady_clock::now() + limits_->write_timeout;
+  watch();
   return true;
 }
 
-void ServerConnection::send_rest_when_writable() {
-  write_deadline_ = steady_clock::now() + limits_->write_timeout;
-  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code error) {
-    self->write_deadline_ = Moment::max();
-    if (self->closed_) return;
-    if (error || self->timed_out_) return self->close();
-    switch (self->unsent_->go_on(self->socket_.native_handle())) {
-      case Sent::all:
-        self->unsent_.reset();
-        return self->after_exchange();
-      case Sent::failed:
-        return self->close();
-      case Sent::some:
-        return self->send_rest_when_writable();
-    }
-  });
+void ServerConnection::send_rest() {
+  switch (unsent_->go_on(native_)) {
+    case Sent::all:
+      write_deadline_ = Moment::max();
+      unsent_.reset();
+      return after_exchange();
+    case Sent::failed:
+      return close();
+    case Sent::some:
+      write_deadline_ = steady_clock::now() + limits_->write_timeout;
+  }
 }
 
 void ServerConnection::after_exchange() {
@@ -273,6 +311,7 @@ void ServerConnection::begin_exchange() {
     return refuse(417, "only 100-continue can be expected");
   if (limits_->body_bytes && framing_.length > *limits_->body_bytes)
     return refuse(413, "the body is larger than this server takes");
+  if (!give_to_asio()) return;
   asio::co_spawn(loop_->executor, run(shared_from_this()),
                  [self = shared_from_this()](std::exception_ptr) { self->after_exchange(); });
 }
@@ -284,6 +323,7 @@ void ServerConnection::refuse(int status, std::string why) {
   status_ = 0;
   sending_ = Sending::nothing_yet;
   is_head_ = false;
+  if (!give_to_asio()) return;
   asio::co_spawn(loop_->executor, answer_and_close(shared_from_this(), status, std::move(why)),
                  [self = shared_from_this()](std::exception_ptr) { self->close(); });
 }
@@ -469,7 +509,7 @@ Task<void> ServerConnection::client_left() {
     co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
     if (error || closed_) co_return;
     char byte = 0;
-    const auto count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const auto count = ::recv(native_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) co_return;
     if (count > 0) {
       // The next request has come; as long as it stands there, nothing more can be seen.
@@ -635,11 +675,18 @@ void ServerConnection::shut_down_sending() {
 
 void ServerConnection::check_deadlines(Moment now) {
   if (now < read_deadline_ && now < write_deadline_) return;
+  const auto self = shared_from_this();  // Which only the loop's Readiness may have kept.
   read_deadline_ = Moment::max();
   write_deadline_ = Moment::max();
-  timed_out_ = true;
-  error_code ignored;
-  socket_.cancel(ignored);
+  if (socket_.is_open()) {
+    timed_out_ = true;
+    error_code ignored;
+    socket_.cancel(ignored);
+  } else if (waits_for_head_) {
+    refuse(408, "the header of the request did not come in time");
+  } else {
+    close();
+  }
 }
 
 void ServerConnection::close_if_idle() {
@@ -647,17 +694,24 @@ void ServerConnection::close_if_idle() {
 }
 
 bool ServerConnection::has_unread() const {
-  error_code ignored;
-  return socket_.available(ignored) > 0;
+  int count = 0;
+  return ioctl(native_, FIONREAD, &count) == 0 && count > 0;
 }
 
 void ServerConnection::close() {
   if (closed_) return;
   closed_ = true;
+  const auto self = shared_from_this();  // Likewise.
   read_deadline_ = Moment::max();
   write_deadline_ = Moment::max();
-  error_code ignored;
-  socket_.close(ignored);
+  if (socket_.is_open()) {
+    error_code ignored;
+    socket_.close(ignored);
+  } else {
+    if (const auto readiness = loop_->readiness.lock(); readiness && watched_) readiness->remove(native_);
+    watched_ = false;
+    ::close(native_);
+  }
   closing_.cancel();
 }
 

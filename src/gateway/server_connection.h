@@ -2,7 +2,8 @@
 //
 // Lives on its event loop and is touched by that thread only. While it waits for a request it owns no buffer: what comes
 // is read into one of the loop's, and kept only if a request is not complete. Deadlines are numbers, which the loop looks
-// at several times a second, so that a request sets no timer. For .cc files only, since it needs Asio.
+// at several times a second, so that a request sets no timer. The socket is watched by the loop's Readiness, and given to
+// Asio for as long as a coroutine answers. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,7 @@
 
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
+#include "facetheory/gateway/readiness.h"
 #include "facetheory/gateway/unsent_answer.h"
 #include "facetheory/http/body_framing.h"
 #include "facetheory/http/chunked.h"
@@ -38,18 +40,19 @@ struct AllLoops {
 
 // What the connections of one event loop share.
 struct ServerLoop {
-  ServerLoop(EventLoop loop, AllLoops& all);
+  ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> all);
 
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
   const ReadyAnswers ready;
-  AllLoops& shared;
+  const std::shared_ptr<AllLoops> all;
 
   // Touched on the loop's thread only.
   std::vector<boost::asio::ip::tcp::acceptor> acceptors;
   std::vector<ServerConnection*> connections;
   std::shared_ptr<const ServerLimits> limits;
   bool draining = false;
+  std::weak_ptr<Readiness> readiness;
   std::string received;  // Where a connection without bytes of its own reads into.
   boost::asio::steady_timer sweep;
   std::string date;  // "Date: ...\r\n", of the second `date_of`.
@@ -58,17 +61,21 @@ struct ServerLoop {
   std::string_view date_field();
 };
 
-class ServerConnection final : public ServerExchange, public std::enable_shared_from_this<ServerConnection> {
+class ServerConnection final : public ServerExchange,
+                               public Readiness::Owner,
+                               public std::enable_shared_from_this<ServerConnection> {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  ServerConnection(std::shared_ptr<ServerLoop> loop, boost::asio::ip::tcp::socket socket, std::string peer);
+  // `socket` does not block, and is the connection's from now on.
+  ServerConnection(std::shared_ptr<ServerLoop> loop, int socket, const boost::asio::ip::tcp::endpoint& peer);
   ~ServerConnection() override;
 
   void start();
   void close_if_idle();
   void close();  // Whatever is going on.
   void check_deadlines(Moment now);
+  void on_change(Readiness::Change change) override;
 
   bool has_body() const override { return framing_.kind != BodyFraming::Kind::none; }
   std::optional<std::uint64_t> body_length() const override;
@@ -90,14 +97,16 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
 
   void wait_for_request();
   void wait_readable();
-  void on_readable();
+  void watch();
+  bool give_to_asio();
+  void read_requests();
   // What the first request in some bytes has come to.
   enum class Look { incomplete, refused, exchange, answered };
   Look look_at_one(std::string_view bytes, std::size_t seen);
   // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
   bool look_at(std::string_view bytes);
   bool send_ready(const ReadyAnswer& answer);
-  void send_rest_when_writable();
+  void send_rest();
   void after_exchange();
   void take_over_head();
   void begin_exchange();
@@ -118,13 +127,17 @@ class ServerConnection final : public ServerExchange, public std::enable_shared_
   // Constant after construction.
   const std::shared_ptr<ServerLoop> loop_;
   const std::shared_ptr<const ServerLimits> limits_;
+  const int native_;
+  const boost::asio::ip::tcp protocol_;
   const std::string peer_;
 
   std::size_t place_ = 0;  // In the loop's list.
-  boost::asio::ip::tcp::socket socket_;
-  std::string input_;          // Received and not yet consumed.
-  std::size_t head_seen_ = 0;  // Of it: where no head ends.
-  std::string piece_;          // The last that read() gave, where it had to be kept.
+  bool watched_ = false;
+  bool hung_up_ = false;                 // The client sends no more.
+  boost::asio::ip::tcp::socket socket_;  // Open while a coroutine answers.
+  std::string input_;                    // Received and not yet consumed.
+  std::size_t head_seen_ = 0;            // Of it: where no head ends.
+  std::string piece_;                    // The last that read() gave, where it had to be kept.
   RequestHead head_;
   bool busy_ = false;  // A request is being answered.
   std::unique_ptr<UnsentAnswer> unsent_;

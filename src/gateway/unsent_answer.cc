@@ -20,9 +20,14 @@ iovec piece(std::string_view bytes) {
 }
 
 // How many bytes the socket took; empty: the connection is broken.
-std::optional<std::size_t> taken(ssize_t count) {
+template <typename Call>
+std::optional<std::size_t> taken(Call call) {
+  ssize_t count = 0;
+  do {
+    count = call();
+  } while (count < 0 && errno == EINTR);
   if (count >= 0) return static_cast<std::size_t>(count);
-  const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
   return full ? std::optional<std::size_t>(0) : std::nullopt;
 }
 
@@ -37,19 +42,20 @@ std::optional<std::size_t> send_some(int socket, std::string_view head, std::str
     char* next = std::copy(head.begin(), head.end(), whole.data());
     next = std::copy(end.begin(), end.end(), next);
     std::copy(body.begin(), body.end(), next);
-    return taken(::send(socket, whole.data(), size, MSG_NOSIGNAL));
+    return taken([&] { return ::send(socket, whole.data(), size, MSG_NOSIGNAL); });
   }
   if (const std::size_t heading = head.size() + end.size(); heading > 0 || !from_file) {
     std::array<iovec, 3> pieces{piece(head), piece(end), piece(from_file ? std::string_view() : body)};
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
-    const auto sent = taken(::sendmsg(socket, &message, MSG_NOSIGNAL | (from_file ? MSG_MORE : 0)));
+    const int more = from_file ? MSG_MORE : 0;
+    const auto sent = taken([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL | more); });
     if (!sent || !from_file || *sent < heading) return sent;
     count = *sent;
   }
   auto offset = static_cast<off_t>(body_sent);
-  const auto sent = taken(::sendfile(socket, answer.file, &offset, body.size()));
+  const auto sent = taken([&] { return ::sendfile(socket, answer.file, &offset, body.size()); });
   if (!sent) return sent;
   return count + *sent;
 }
@@ -69,16 +75,22 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   } else {
     rest->body_sent_ = *sent - head;
   }
-  return Sent::some;
+  const Sent outcome = rest->go_on(socket);
+  if (outcome == Sent::all) rest.reset();
+  return outcome;
 }
 
 Sent UnsentAnswer::go_on(int socket) {
-  const auto sent = send_some(socket, head_, "", answer_, body_sent_);
-  if (!sent) return Sent::failed;
-  const std::size_t of_head = std::min(*sent, head_.size());
-  head_.erase(0, of_head);
-  body_sent_ += *sent - of_head;
-  return body_sent_ == answer_.body.size() && head_.empty() ? Sent::all : Sent::some;
+  // Until the socket says that it takes no more: only then it tells when it does again.
+  for (;;) {
+    const auto sent = send_some(socket, head_, "", answer_, body_sent_);
+    if (!sent) return Sent::failed;
+    if (*sent == 0) return Sent::some;
+    const std::size_t of_head = std::min(*sent, head_.size());
+    head_.erase(0, of_head);
+    body_sent_ += *sent - of_head;
+    if (body_sent_ == answer_.body.size() && head_.empty()) return Sent::all;
+  }
 }
 
 }  // namespace facetheory

@@ -1,0 +1,56 @@
+// Readiness: tells the owners of many sockets when they can go on, with one look at the system for many of them.
+//
+// Asio asks the system anew for every wait, and a server waits as often as it answers. Here a socket is announced once,
+// and its owner is told whenever something has changed; it must then go on until the system says that there is no more,
+// for it is not told again. Asio in turn waits for all of these sockets as if they were one.
+//
+// On one thread. For .cc files only, since it needs Asio.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "facetheory/base/result.h"
+
+namespace facetheory {
+
+class Readiness : public std::enable_shared_from_this<Readiness> {
+ public:
+  struct Change {
+    bool readable = false;
+    bool writable = false;
+    bool hung_up = false;  // The other side sends no more, or the connection broke.
+  };
+
+  class Owner {
+   public:
+    virtual void on_change(Change change) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  static Result<std::shared_ptr<Readiness>> create(boost::asio::any_io_executor executor);
+
+  // From then on it belongs to the executor's context, and goes with it, or with close().
+  void start();
+  void close();
+
+  // Keeps the owner until its socket is removed, and tells it at once of what is there already. False: the system has no
+  // room for another.
+  bool add(int socket, std::shared_ptr<Owner> owner);
+  void remove(int socket);
+
+ private:
+  explicit Readiness(boost::asio::any_io_executor executor) : epoll_(std::move(executor)) {}
+  void wait();
+  void look();
+
+  boost::asio::posix::stream_descriptor epoll_;
+  std::vector<std::shared_ptr<Owner>> owners_;  // By socket.
+};
+
+}  // namespace facetheory
