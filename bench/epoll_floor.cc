@@ -28,6 +28,7 @@
 namespace {
 
 constexpr std::size_t kHeadLimit = 8192;
+constexpr std::size_t kBurst = 32 << 10;
 
 struct Page {
   std::string path;
@@ -115,6 +116,8 @@ class Server {
         watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
       }
       if (!all) return true;
+      // Without it BBR paces large answers by timers (src/gateway/unsent_answer.cc).
+      if (answer.size() >= kBurst) send(socket, nullptr, 0, MSG_NOSIGNAL);
       connection.answering = nullptr;
     }
     return connection.received < kHeadLimit;

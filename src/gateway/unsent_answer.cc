@@ -15,6 +15,16 @@ namespace {
 // Below it, putting them together is cheaper for us than pieces are for the system.
 constexpr std::size_t kLeastPieces = 4096;
 
+// From here on an answer is more than one segment, even where segments are largest.
+constexpr std::size_t kBurst = 32 << 10;
+
+// A write without bytes lets the system see that nothing waits to be sent: this server, not the network, set the pace.
+// BBR would otherwise take the pace for what the connection can carry, and send the next answer by its timers: on loopback
+// more than half of what 128 KiB cost. Where bytes still wait in a network card it changes nothing.
+void end_burst(int socket, std::size_t size) {
+  if (size >= kBurst) ::send(socket, nullptr, 0, MSG_NOSIGNAL);
+}
+
 iovec piece(std::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};  // Which sendmsg() does not write to.
 }
@@ -67,7 +77,10 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   const auto sent = send_some(socket, answer.head, end, answer, 0);
   if (!sent) return Sent::failed;
   const std::size_t head = answer.head.size() + end.size();
-  if (*sent == head + answer.body.size()) return Sent::all;
+  if (*sent == head + answer.body.size()) {
+    end_burst(socket, *sent);
+    return Sent::all;
+  }
   rest = std::make_unique<UnsentAnswer>();
   rest->answer_ = answer;
   if (*sent < head) {
@@ -89,7 +102,10 @@ Sent UnsentAnswer::go_on(int socket) {
     const std::size_t of_head = std::min(*sent, head_.size());
     head_.erase(0, of_head);
     body_sent_ += *sent - of_head;
-    if (body_sent_ == answer_.body.size() && head_.empty()) return Sent::all;
+    if (body_sent_ == answer_.body.size() && head_.empty()) {
+      end_burst(socket, answer_.body.size());
+      return Sent::all;
+    }
   }
 }
 
