@@ -1,5 +1,6 @@
 #include "facetheory/base/sha256.h"
 
+#include <memory>
 #include <stdexcept>
 
 #include <openssl/evp.h>
@@ -15,11 +16,26 @@ const unsigned char* as_unsigned(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
+// OpenSSL 3 finds an algorithm by its name each time, which takes longer than the digest of a key: found once.
+const EVP_MD* algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return found;
+}
+
+struct FreeContext {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+
 }  // namespace
 
 std::string sha256(std::string_view bytes) {
+  thread_local const std::unique_ptr<EVP_MD_CTX, FreeContext> context(EVP_MD_CTX_new());
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(as_unsigned(bytes), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  if (EVP_DigestInit_ex2(context.get(), algorithm(), nullptr) != 1 ||
+      EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) != 1 ||
+      EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr) != 1) {
+    throw std::runtime_error("SHA-256 is not available in this OpenSSL");
+  }
   return digest;
 }
 
