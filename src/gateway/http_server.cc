@@ -109,7 +109,7 @@ void ended(std::exception_ptr escaped) {
 
 }  // namespace
 
-class HttpServer::State : public std::enable_shared_from_this<State> {
+class HttpServer::State {
  public:
   State(std::vector<EventLoop> loops, const ServerLimits& limits) {
     const auto shared = std::make_shared<const ServerLimits>(limits);
@@ -127,10 +127,11 @@ class HttpServer::State : public std::enable_shared_from_this<State> {
 
  private:
   Result<void> watch_connections();
+  // What is left on one loop keeps that loop alone: the others may be gone before it.
   template <typename Action>
   void on_every_loop(Action action) {
     for (const auto& loop : loops_)
-      asio::post(loop->executor, [self = shared_from_this(), loop, action] { action(loop); });
+      asio::post(loop->executor, [loop, action] { action(loop); });
   }
 
   std::vector<std::shared_ptr<ServerLoop>> loops_;
@@ -226,7 +227,7 @@ Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
 }
 
 HttpServer::HttpServer(std::vector<EventLoop> loops, ServerLimits limits)
-    : state_(std::make_shared<State>(std::move(loops), limits)) {}
+    : state_(std::make_unique<State>(std::move(loops), limits)) {}
 HttpServer::~HttpServer() {
   state_->stop_accepting();
 }

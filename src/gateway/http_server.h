@@ -137,7 +137,7 @@ class HttpServer {
 
  private:
   class State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace facetheory
