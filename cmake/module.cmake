@@ -7,8 +7,7 @@ function(facetheory_precompile name)
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc CONTENT "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   target_link_libraries(${name} PRIVATE Threads::Threads Boost::headers)
-  target_compile_definitions(${name} PRIVATE
-    BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
+  target_compile_definitions(${name} PRIVATE BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED)
   facetheory_warnings(${name})
   target_precompile_headers(${name} PRIVATE
     <chrono> <functional> <map> <memory> <optional> <string> <variant> <vector>
