@@ -1,4 +1,3 @@
-// The one translation unit that compiles Asio and Beast (BOOST_ASIO_SEPARATE_COMPILATION).
+// The one translation unit that compiles Asio (BOOST_ASIO_SEPARATE_COMPILATION).
 #include <boost/asio/impl/src.hpp>
 #include <boost/asio/ssl/impl/src.hpp>
-#include <boost/beast/src.hpp>

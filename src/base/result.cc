@@ -1,5 +1,7 @@
 #include "facetheory/base/result.h"
 
+#include <stdexcept>
+
 namespace facetheory {
 
 std::string_view name(ErrorCode code) {
@@ -24,6 +26,11 @@ std::string_view name(ErrorCode code) {
 
 std::string to_string(const Error& error) {
   return std::string(name(error.code)) + ": " + error.message;
+}
+
+void misread_result() {
+  throw std::logic_error(
+      "a failure was taken for a success, or a success for a failure: ask has_value() first");
 }
 
 }  // namespace facetheory

@@ -2,7 +2,11 @@
 
 #include <memory>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +51,58 @@ TEST(Result, GivesAwayItsError) {
   EXPECT_EQ(taken, kRefused);
 }
 
+TEST(Result, ACopyIsAResultOfItsOwn) {
+  Result<std::string> value = std::string("page");
+  Result<std::string> error = kRefused;
+  const Result<std::string> copied_value = value;
+  const Result<std::string> copied_error = error;
+  *value += "s";
+  error.error().message.clear();
+  EXPECT_EQ(copied_value.value(), "page");
+  EXPECT_EQ(copied_error.error(), kRefused);
+}
+
+TEST(Result, CanBeCopiedWhenItsValueCan) {
+  EXPECT_TRUE(std::is_copy_constructible_v<Result<std::string>>);
+  EXPECT_FALSE(std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
+  EXPECT_TRUE(std::is_nothrow_move_constructible_v<Result<std::unique_ptr<int>>>);
+}
+
+TEST(Result, MayBecomeAnErrorAndAValueAgain) {
+  Result<std::string> result = std::string("page");
+  result = kRefused;
+  EXPECT_EQ(result.error(), kRefused);
+  result = Error{ErrorCode::invalid, "no such page"};
+  EXPECT_EQ(result.error().code, ErrorCode::invalid);
+  result = std::string("pages");
+  EXPECT_EQ(result.value(), "pages");
+  const Result<std::string>& itself = result;
+  result = itself;
+  EXPECT_EQ(result.value(), "pages");
+}
+
+TEST(Result, LetsGoOfItsValueOnce) {
+  auto held = std::make_shared<int>(7);
+  {
+    Result<std::shared_ptr<int>> result = held;
+    const Result<std::shared_ptr<int>> moved = std::move(result);
+    EXPECT_EQ(held.use_count(), 2);
+    Result<std::shared_ptr<int>> replaced = moved;
+    EXPECT_EQ(held.use_count(), 3);
+    replaced = kRefused;
+    EXPECT_EQ(held.use_count(), 2);
+  }
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(Result, MisreadItThrows) {
+  Result<int> value = 7;
+  Result<int> error = kRefused;
+  EXPECT_THROW(error.value(), std::logic_error);
+  EXPECT_THROW(*std::as_const(error), std::logic_error);
+  EXPECT_THROW(value.error(), std::logic_error);
+  EXPECT_THROW(Result<void>().error(), std::logic_error);
+}
 TEST(Result, OfNothingIsSuccessUnlessItHoldsAnError) {
   const Result<void> success;
   EXPECT_TRUE(success.has_value());

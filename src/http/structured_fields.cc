@@ -30,7 +30,7 @@ constexpr bool in_base64(char c) {
   return is_alpha(c) || is_digit(c) || c == '+' || c == '/' || c == '=';
 }
 // Lower case only, as Display Strings have it.
-constexpr int hex_value(char c) {
+constexpr int lower_hex_value(char c) {
   if (is_digit(c)) return c - '0';
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -250,8 +250,9 @@ class SfParser {
         display.text.push_back(c);
         continue;
       }
-      if (rest_.size() < 2 || hex_value(rest_[0]) < 0 || hex_value(rest_[1]) < 0) return std::nullopt;
-      display.text.push_back(static_cast<char>(hex_value(rest_[0]) * 16 + hex_value(rest_[1])));
+      if (rest_.size() < 2 || lower_hex_value(rest_[0]) < 0 || lower_hex_value(rest_[1]) < 0)
+        return std::nullopt;
+      display.text.push_back(static_cast<char>(lower_hex_value(rest_[0]) * 16 + lower_hex_value(rest_[1])));
       rest_.remove_prefix(2);
     }
     return std::nullopt;
