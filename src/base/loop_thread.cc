@@ -12,9 +12,17 @@
 namespace facetheory {
 namespace {
 
-constexpr int kPatientNiceness = 5;
-// How long a thread runs before the scheduler looks who else wants to; a tenth of a millisecond is the shortest there is.
-constexpr std::chrono::microseconds kPiece{100};
+using std::chrono::microseconds;
+
+constexpr int kPatientNiceness = 6;
+// How long a thread runs before the scheduler looks who else wants to. A tenth of a millisecond is the shortest there is, and
+// who asks for less than another is let in when it wakes up, whatever the other one is doing.
+constexpr microseconds kPromptPiece{100};
+constexpr microseconds kPatientPiece{200};
+// The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do asks, after this
+// long: what it owes to others is then paid often and not at once.
+constexpr microseconds kPromptTurn{1'000};
+constexpr microseconds kPatientTurn = kPatientPiece;
 
 // As the kernel has it; its own header and that of the C library exclude each other.
 struct SchedulingAttributes {
@@ -30,22 +38,21 @@ struct SchedulingAttributes {
 
 // Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels before
 // that take no notice. A policy that an operator has chosen stays.
-void run_in_short_pieces() {
+void run_in_pieces_of(microseconds piece) {
   SchedulingAttributes now;
   if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
   now.flags = 0;
-  now.runtime = std::chrono::nanoseconds(kPiece).count();
+  now.runtime = static_cast<std::uint64_t>(std::chrono::nanoseconds(piece).count());
   syscall(SYS_sched_setattr, 0, &now, 0);
 }
 
-// The kernel looks at its clock every few milliseconds only. So this asks by itself, between two handlers, where it holds no
-// lock that somebody more urgent may want.
-void run_in_pieces(boost::asio::io_context& context) {
+// Gives way between two handlers, where it holds no lock that somebody more urgent may want.
+void run_in_turns(boost::asio::io_context& context, microseconds turn) {
   using Clock = std::chrono::steady_clock;
   while (context.run_one() > 0) {
     auto since = Clock::now();
     while (context.poll_one() > 0) {
-      if (Clock::now() - since < kPiece) continue;
+      if (Clock::now() - since < turn) continue;
       sched_yield();
       since = Clock::now();
     }
@@ -66,18 +73,24 @@ LoopThread::~LoopThread() {
 }
 
 void LoopThread::run(Urgency urgency) {
-  // Of this thread alone, on Linux. Where it is refused, all have the same.
-  if (urgency == Urgency::patient) nice(kPatientNiceness);
-  if (urgency != Urgency::ordinary) run_in_short_pieces();
   // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
   sigset_t broken_pipe;
   sigemptyset(&broken_pipe);
   sigaddset(&broken_pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
-  if (urgency == Urgency::patient) {
-    run_in_pieces(context_);
-  } else {
-    context_.run();
+  switch (urgency) {
+    case Urgency::ordinary:
+      context_.run();
+      return;
+    case Urgency::prompt:
+      run_in_pieces_of(kPromptPiece);
+      run_in_turns(context_, kPromptTurn);
+      return;
+    case Urgency::patient:
+      nice(kPatientNiceness);  // Of this thread alone, on Linux.
+      run_in_pieces_of(kPatientPiece);
+      run_in_turns(context_, kPatientTurn);
+      return;
   }
 }
 

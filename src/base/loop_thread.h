@@ -10,13 +10,13 @@
 namespace facetheory {
 
 // Who goes first where there are fewer cores than threads with something to do. A scheduler left to itself lets whoever
-// runs go on for milliseconds, which is far longer than a page from memory takes.
+// runs go on for milliseconds, and a page from memory takes a hundredth of one.
 enum class Urgency {
   ordinary,
   // Has little to do at a time, and for somebody who waits: runs as soon as there is something.
   prompt,
-  // Has much to do, for nobody in particular: takes about a quarter of a core while others want it, in small pieces. Threads
-  // that are started on its loop do the same, but for the pieces, which are what they make them.
+  // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want, in pieces of a
+  // fifth of a millisecond. Threads that are started on its loop get the same.
   patient,
 };
 
