@@ -41,9 +41,6 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kTableReadLimit{2};
 constexpr std::chrono::seconds kBodyReadLimit{3};
 
-// Regenerating, compressing and storing wait for hits where there are not enough cores for both, but for a tenth of one.
-constexpr int kBackgroundNiceness = 10;
-
 ServerLimits server_limits(const Limits& limits) {
   ServerLimits server;
   server.header_bytes = limits.header_bytes;
@@ -124,7 +121,7 @@ class Service::State {
  private:
   // One event loop and who answers there.
   struct Front {
-    LoopThread thread{"serving"};
+    LoopThread thread{"serving", Urgency::prompt};
     std::unique_ptr<Gateway> gateway;
     std::unique_ptr<AccessLogWriter> access_log;
     std::unique_ptr<asio::steady_timer> flushing;
@@ -144,7 +141,8 @@ class Service::State {
   Metrics metrics_;
 
   // In the order in which they need one another; the threads end last of all that run on them.
-  LoopThread background_{"background", kBackgroundNiceness};
+  // Regenerating, compressing and storing wait for hits where there are not enough cores for both.
+  LoopThread background_{"background", Urgency::patient};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;

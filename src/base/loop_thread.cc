@@ -1,0 +1,97 @@
+#include "facetheory/base/loop_thread.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace facetheory {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr int kPatientNiceness = 6;
+// How long a thread runs before the scheduler looks who else wants to. A tenth of a millisecond is the shortest there is, and
+// who asks for less than another is let in when it wakes up, whatever the other one is doing.
+constexpr microseconds kPromptPiece{100};
+constexpr microseconds kPatientPiece{200};
+// The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do asks, after this
+// long: what it owes to others is then paid often and not at once.
+constexpr microseconds kPromptTurn{1'000};
+constexpr microseconds kPatientTurn = kPatientPiece;
+
+// As the kernel has it; its own header and that of the C library exclude each other.
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
+  std::uint32_t policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;  // Nanoseconds.
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+
+// Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels before
+// that take no notice. A policy that an operator has chosen stays.
+void run_in_pieces_of(microseconds piece) {
+  SchedulingAttributes now;
+  if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
+  now.flags = 0;
+  now.runtime = static_cast<std::uint64_t>(std::chrono::nanoseconds(piece).count());
+  syscall(SYS_sched_setattr, 0, &now, 0);
+}
+
+// Gives way between two handlers, where it holds no lock that somebody more urgent may want.
+void run_in_turns(boost::asio::io_context& context, microseconds turn) {
+  using Clock = std::chrono::steady_clock;
+  while (context.run_one() > 0) {
+    auto since = Clock::now();
+    while (context.poll_one() > 0) {
+      if (Clock::now() - since < turn) continue;
+      sched_yield();
+      since = Clock::now();
+    }
+  }
+}
+
+}  // namespace
+
+LoopThread::LoopThread(const char* name, Urgency urgency)
+    : context_(1), guard_(context_.get_executor()), thread_([this, urgency] { run(urgency); }) {
+  pthread_setname_np(thread_.native_handle(), name);
+}
+
+LoopThread::~LoopThread() {
+  guard_.reset();
+  context_.stop();
+  thread_.join();
+}
+
+void LoopThread::run(Urgency urgency) {
+  // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
+  sigset_t broken_pipe;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+  switch (urgency) {
+    case Urgency::ordinary:
+      context_.run();
+      return;
+    case Urgency::prompt:
+      run_in_pieces_of(kPromptPiece);
+      run_in_turns(context_, kPromptTurn);
+      return;
+    case Urgency::patient:
+      nice(kPatientNiceness);  // Of this thread alone, on Linux.
+      run_in_pieces_of(kPatientPiece);
+      run_in_turns(context_, kPatientTurn);
+      return;
+  }
+}
+
+}  // namespace facetheory

@@ -1,0 +1,100 @@
+#include "facetheory/base/loop_thread.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace facetheory {
+namespace {
+
+constexpr std::array kAll = {Urgency::ordinary, Urgency::prompt, Urgency::patient};
+
+template <typename Work>
+auto on(LoopThread& loop, Work work) {
+  return boost::asio::post(loop.executor(), boost::asio::use_future(std::move(work))).get();
+}
+
+int niceness() {
+  return getpriority(PRIO_PROCESS, 0);
+}
+
+// How long this thread runs at a time, in nanoseconds; 0: the kernel does not say.
+std::uint64_t piece() {
+  std::array<std::uint64_t, 6> attributes{};  // Those of sched_setattr(2); the fourth is the runtime.
+  if (syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0) != 0) return 0;
+  return attributes[3];
+}
+
+TEST(LoopThread, DoesWhatItIsGivenInThatOrder) {
+  for (const Urgency urgency : kAll) {
+    LoopThread loop("test", urgency);
+    std::vector<int> done;
+    for (int i = 0; i < 1'000; ++i)
+      boost::asio::post(loop.executor(), [&done, i] { done.push_back(i); });
+    on(loop, [] {});
+    ASSERT_EQ(done.size(), 1'000U);
+    EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+    EXPECT_EQ(on(loop, [] { return 7; }), 7);  // After a rest, too.
+  }
+}
+
+TEST(LoopThread, EndsAlthoughThereIsAlwaysMoreToDo) {
+  for (const Urgency urgency : kAll) {
+    std::function<void()> again;
+    LoopThread loop("test", urgency);
+    again = [&] { boost::asio::post(loop.executor(), again); };
+    on(loop, [&] { again(); });
+  }
+}
+
+TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
+  const int here = niceness();
+  LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
+  EXPECT_EQ(on(ordinary, niceness), here);
+  EXPECT_EQ(on(prompt, niceness), here);
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 6));
+}
+
+TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
+  LoopThread patient("test", Urgency::patient);
+  const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
+  EXPECT_EQ(there, std::min(19, niceness() + 6));
+}
+
+TEST(LoopThread, RunsInShortPiecesUnlessItIsOrdinary) {
+  LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
+  EXPECT_EQ(on(ordinary, piece), piece());
+  // Before Linux 6.12 all have the same.
+  const bool all_the_same = piece() == 0;
+  EXPECT_EQ(on(prompt, piece), all_the_same ? 0U : 100'000U);
+  EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 200'000U);
+}
+
+TEST(LoopThread, DoesNotEndTheProgramWhenAPeerHasLeft) {
+  for (const Urgency urgency : kAll) {
+    LoopThread loop("test", urgency);
+    const bool blocked = on(loop, [] {
+      sigset_t now;
+      pthread_sigmask(SIG_BLOCK, nullptr, &now);
+      return sigismember(&now, SIGPIPE) == 1;
+    });
+    EXPECT_TRUE(blocked);
+  }
+}
+
+}  // namespace
+}  // namespace facetheory
