@@ -24,11 +24,15 @@ struct ReadyAnswer {
 // Asked first, for each request without a body, on the loop's thread; null: the handler must see to it.
 using ReadyAnswers = std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer)>;
 
+// Told of every request that the server refuses by itself, malformed or too slow; on the loop's thread.
+using Refusals = std::function<void(int status, std::string_view why, const std::string& peer)>;
+
 // The executor runs on one thread, until the server's drain() is done.
 struct EventLoop {
   boost::asio::any_io_executor executor;
   ExchangeHandler handler;
   ReadyAnswers ready = {};
+  Refusals refused = {};
 };
 
 }  // namespace facetheory

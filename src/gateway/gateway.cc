@@ -10,7 +10,6 @@
 #include "facetheory/base/counted.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
-#include "facetheory/base/run_on.h"
 #include "facetheory/gateway/asked_page.h"
 #include "facetheory/gateway/invalidation.h"
 #include "facetheory/gateway/origin_render.h"
@@ -243,24 +242,17 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
   const PreparedPage& page = prepared(*served.body);
   Coding coding = coding_for(page, request_.method, asked_.headers);
   auto bytes = page.coded(coding);
-  if (!bytes) {
-    const auto make = [](std::shared_ptr<const Body> body, Coding in) -> Task<Result<std::string>> {
-      co_return compress(in, body->bytes);
-    };
-    Task<Result<std::string>> making = make(served.body, coding);
-    auto made = co_await run_on(parts_.background, std::move(making));
-    if (made) {
-      bytes = page.keep(coding, *std::move(made));
-    } else {
-      coding = Coding::identity;
-      bytes = page.coded(coding);
-    }
+  if (!bytes) bytes = co_await parts_.compressor.coded(served.body, coding);
+  const bool as_wished = bytes != nullptr;
+  if (!as_wished) {
+    coding = Coding::identity;
+    bytes = page.coded(coding);
   }
   const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
   ServerResponse response = answer_with_page(served, bytes, coding, context);
   const bool while_rendered =
       served.as == ServedAs::stale && route_->policy.mode == ServeMode::swr && before.table_version;
-  if (served.as == ServedAs::hit || while_rendered)
+  if (as_wished && (served.as == ServedAs::hit || while_rendered))
     keep_warm(served, context.now, before, coding, bytes, response);
   [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
 }
@@ -487,6 +479,18 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   metrics_.answered(record.state, record.status, record.bytes, record.took);
   if (parts_.on_answered) parts_.on_answered(record);
   if (interrupted) std::rethrow_exception(interrupted);
+}
+
+void Gateway::refused(int status, std::string_view why, const std::string& peer) {
+  RequestRecord record;
+  record.peer = peer;
+  record.method = "-";
+  record.target = "-";
+  record.status = status;
+  record.state = "refused";
+  record.reason = why;
+  metrics_.answered(record.state, record.status, record.bytes, record.took);
+  if (parts_.on_answered) parts_.on_answered(record);
 }
 
 const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer) {

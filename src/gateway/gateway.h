@@ -15,6 +15,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/cache/engine.h"
+#include "facetheory/gateway/compressor.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
@@ -42,8 +43,8 @@ struct RequestRecord {
 };
 
 struct GatewayParts {
-  boost::asio::any_io_executor loop;        // Where its requests are answered,
-  boost::asio::any_io_executor background;  // and where pages are compressed.
+  boost::asio::any_io_executor loop;  // Where its requests are answered.
+  Compressor& compressor;
   Engine& engine;
   const Isr& isr;
   Metrics& metrics;
@@ -61,6 +62,9 @@ class Gateway {
 
   // What can be answered at once: a hit like one before it (warm_pages.h).
   const ReadyAnswer* ready(const RequestHead& head, const std::string& peer);
+
+  // Counts a request that came to nothing before it could be read.
+  void refused(int status, std::string_view why, const std::string& peer);
 
   // For requests that come from now on.
   void use(std::shared_ptr<const Site> site);

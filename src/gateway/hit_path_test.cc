@@ -130,8 +130,9 @@ class HitPath : public testing::Test {
 
   HitPath() {
     const std::string table = "table = \"lmdb:" + folder_.path().string() + "\"\n";
-    service_ = *Service::start(test::bed_config(origin_.port(), "[defaults]\nrevalidate = \"1h\"\n", table),
-                               ServiceOptions{.version = "test"});
+    const std::string lines = "trusted_peers = [\"127.0.0.1\"]\n[defaults]\nrevalidate = \"1h\"\n";
+    service_ =
+        *Service::start(test::bed_config(origin_.port(), lines, table), ServiceOptions{.version = "test"});
     for (int i = 0; i < kConnections; ++i)
       clients_.push_back(std::make_unique<RawClient>(service_->listening().front().port));
   }
@@ -176,7 +177,8 @@ TEST_F(HitPath, NeitherAllocatesNorSharesALock) {
   };
   for (const Case& one :
        {Case{"", 200}, Case{"Accept-Encoding: gzip, br\r\n", 200},
-        Case{"Cookie: _ga=GA1.1.123; _gid=2\r\n", 200}, Case{"If-None-Match: " + etag + "\r\n", 304}}) {
+        Case{"Cookie: _ga=GA1.1.123; _gid=2\r\n", 200}, Case{"If-None-Match: " + etag + "\r\n", 304},
+        Case{"X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Request-Id: 7\r\n", 200}}) {
     ask_all(one.fields, 3, one.status);  // Now each loop has it at hand.
     constexpr int kTimes = 100;
     count_while(one.fields, kTimes, one.status);

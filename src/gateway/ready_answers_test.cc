@@ -1,5 +1,7 @@
 // Answers that a loop has ready are sent without a coroutine, from sockets that Readiness watches: nothing that comes
 // between two looks may be lost.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,6 +26,7 @@ using namespace std::chrono_literals;
 using test::RawClient;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr std::size_t kLarge = 16 << 20;  // More than a socket takes at once.
@@ -51,6 +54,7 @@ class ReadyAnswersTest : public testing::Test {
                      auto text = std::make_shared<const std::string>("handled " + request.target);
                      co_return ServerResponse{200, {}, *text, text};
                    })};
+    loop.refused = [this](int status, std::string_view, const std::string&) { refused_ = status; };
     loop.ready = [this](const RequestHead& head, const std::string&) { return ready(head.target); };
     server_ = std::make_unique<HttpServer>(std::vector<EventLoop>{std::move(loop)}, limits);
     port_ = *server_->listen("127.0.0.1", 0);
@@ -81,6 +85,7 @@ class ReadyAnswersTest : public testing::Test {
   const std::shared_ptr<const MemoryFile> file_ = MemoryFile::of(*large_);
   std::string head_;
   ReadyAnswer answer_;
+  std::atomic<int> refused_ = 0;
   std::unique_ptr<HttpServer> server_;
   std::uint16_t port_ = 0;
 };
@@ -187,6 +192,57 @@ TEST_F(ReadyAnswersTest, AClientThatDoesNotTakeItsAnswerIsCutOffWhateverItSends)
     std::this_thread::sleep_for(5ms);
   }
   EXPECT_EQ(server_->counters().open, 0u);
+}
+
+TEST_F(ReadyAnswersTest, AClientThatReadsSteadilyHasAllTheTimeItNeeds) {
+  ServerLimits limits;
+  limits.write_timeout = 150ms;
+  serve(limits);
+  RawClient client(port_);
+  client.send(get("/large"));
+  std::size_t taken = 0;
+  const auto began = std::chrono::steady_clock::now();
+  while (taken < kLarge) {
+    const std::string some = client.exactly(std::min<std::size_t>(kLarge - taken, 256 << 10));
+    ASSERT_THAT(some, Not(EndsWith(")"))) << taken;
+    taken += some.size();
+    std::this_thread::sleep_for(15ms);
+  }
+  EXPECT_GT(std::chrono::steady_clock::now() - began, 4 * limits.write_timeout);
+}
+
+TEST_F(ReadyAnswersTest, TheLastOneOfAConnectionComesWholeWhateverTheClientStillSends) {
+  serve();
+  for (const std::string target : {"/ready/last", "/large", "/handled"}) {
+    RawClient client(port_);
+    client.send("GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    for (int i = 0; i < 20; ++i) {
+      client.send(get("/ready/more"));
+      std::this_thread::sleep_for(1ms);
+    }
+    const std::string answer = client.rest();
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_EQ(answer.size() > kLarge, target == "/large") << target;
+    EXPECT_EQ(answer.find("(", answer.size() - 60), std::string::npos) << answer.substr(answer.size() - 60);
+    EXPECT_EQ(answer.find("/ready/more"), std::string::npos);
+  }
+}
+
+TEST_F(ReadyAnswersTest, UrgentBytesAreBytesLikeOthers) {
+  serve();
+  RawClient client(port_);
+  client.send("GET /ready/urgent");
+  client.send_urgent("!");
+  client.send(" HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.until("/ready/urgent!"), HasSubstr("200 OK"));
+}
+
+TEST_F(ReadyAnswersTest, RefusalsAreTold) {
+  serve();
+  RawClient client(port_);
+  client.send("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n");
+  EXPECT_THAT(client.rest(), StartsWith("HTTP/1.1 400"));
+  EXPECT_EQ(refused_, 400);
 }
 
 TEST_F(ReadyAnswersTest, AClientThatLeavesInTheMiddleIsForgotten) {

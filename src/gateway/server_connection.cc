@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -52,6 +53,7 @@ ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
     : executor(std::move(loop.executor)),
       handler(std::move(loop.handler)),
       ready(std::move(loop.ready)),
+      refused(std::move(loop.refused)),
       all(std::move(every)),
       received(kRequests, '\0'),
       sweep(executor) {}
@@ -93,6 +95,8 @@ void ServerConnection::start() {
   const int on = 1;
   setsockopt(native_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(native_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(native_, SOL_SOCKET, SO_OOBINLINE, &on,
+             sizeof on);  // Otherwise reading stops before urgent bytes.
   wait_for_request();
 }
 
@@ -141,7 +145,9 @@ void ServerConnection::wait_readable() {
 
 void ServerConnection::on_change(Readiness::Change change) {
   hung_up_ = hung_up_ || change.hung_up;
-  if (unsent_) {
+  if (parting_) {
+    read_until_client_parts();
+  } else if (unsent_) {
     // A client that sends and does not read gets no more time by that.
     if (change.writable || change.hung_up) send_rest();
   } else if (!busy_ && (change.readable || change.hung_up)) {
@@ -190,14 +196,14 @@ bool ServerConnection::look_at(std::string_view bytes) {
       case Look::refused:
         return true;
       case Look::answered:
-        rest.remove_prefix(head_.size);
+        rest.remove_prefix(loop_->head.size);
         if (!busy_ && !close_after_) continue;
         keep_rest();
-        if (!busy_) close();
+        if (!busy_) part();
         return true;
       case Look::exchange:
         take_over_head();
-        rest.remove_prefix(head_.size);
+        rest.remove_prefix(loop_->head.size);
         keep_rest();
         begin_exchange();
         return true;
@@ -212,7 +218,7 @@ ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std
       find_head_end(bytes, seen) == std::string_view::npos) {
     return Look::incomplete;
   }
-  const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, head_);
+  const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, loop_->head);
   if (outcome.state == HeadState::incomplete) return Look::incomplete;
   waits_for_head_ = false;
   read_deadline_ = Moment::max();
@@ -220,18 +226,18 @@ ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std
     refuse(outcome.status, std::string(outcome.why));
     return Look::refused;
   }
-  auto framing = request_framing(head_);
+  auto framing = request_framing(loop_->head);
   if (!framing) {
-    refuse(framing_refusal(head_), framing.error().message);
+    refuse(framing_refusal(loop_->head), framing.error().message);
     return Look::refused;
   }
-  if (auto host = check_host(head_); !host) {
+  if (auto host = check_host(loop_->head); !host) {
     refuse(400, host.error().message);
     return Look::refused;
   }
   framing_ = *framing;
   if (loop_->ready && framing_.kind == BodyFraming::Kind::none) {
-    if (const ReadyAnswer* answer = loop_->ready(head_, peer_)) {
+    if (const ReadyAnswer* answer = loop_->ready(loop_->head, peer_)) {
       if (send_ready(*answer)) return Look::answered;
       return Look::refused;  // The client is gone.
     }
@@ -241,10 +247,10 @@ ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std
 
 // False: the connection broke.
 bool ServerConnection::send_ready(const ReadyAnswer& answer) {
-  close_after_ = !keeps_alive(head_) || loop_->draining;
-  const std::string_view end = close_after_               ? "Connection: close\r\n\r\n"
-                               : head_.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
-                                                          : "\r\n";
+  close_after_ = !keeps_alive(loop_->head) || loop_->draining;
+  const std::string_view end = close_after_                     ? "Connection: close\r\n\r\n"
+                               : loop_->head.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
+                                                                : "\r\n";
   switch (UnsentAnswer::send(native_, answer, end, unsent_)) {
     case Sent::all:
       return true;
@@ -256,9 +262,19 @@ bool ServerConnection::send_ready(const ReadyAnswer& answer) {
   }
   // A client that is slow to read.
   busy_ = true;
-  write_deadline_ = steady_clock::now() + limits_->write_timeout;
+  give_time_to_read();
   watch();
   return true;
+}
+
+void ServerConnection::give_time_to_read() {
+  unread_ = unread_by_client();
+  write_deadline_ = steady_clock::now() + limits_->write_timeout;
+}
+
+int ServerConnection::unread_by_client() const {
+  int count = 0;
+  return ioctl(native_, SIOCOUTQ, &count) == 0 ? count : 0;
 }
 
 void ServerConnection::send_rest() {
@@ -270,12 +286,12 @@ void ServerConnection::send_rest() {
     case Sent::failed:
       return close();
     case Sent::some:
-      write_deadline_ = steady_clock::now() + limits_->write_timeout;
+      give_time_to_read();
   }
 }
 
 void ServerConnection::after_exchange() {
-  if (close_after_ || closed_) return close();
+  if (close_after_ || closed_) return part();
   // What waits owns as little as can be.
   piece_ = {};
   request_ = {};
@@ -284,15 +300,15 @@ void ServerConnection::after_exchange() {
 }
 
 void ServerConnection::take_over_head() {
-  request_.method = head_.method;
-  request_.target = head_.target;
+  request_.method = loop_->head.method;
+  request_.target = loop_->head.target;
   request_.headers = {};
-  for (const FieldView& field : head_.fields)
+  for (const FieldView& field : loop_->head.fields)
     request_.headers.add(std::string(field.name), std::string(field.value));
   request_.peer = peer_;
-  request_.minor_version = head_.minor_version;
-  close_after_ = !keeps_alive(head_);
-  is_head_ = head_.method == "HEAD";
+  request_.minor_version = loop_->head.minor_version;
+  close_after_ = !keeps_alive(loop_->head);
+  is_head_ = loop_->head.method == "HEAD";
   decoder_ = {};
   body_left_ = framing_.length;
   body_read_ = 0;
@@ -301,7 +317,7 @@ void ServerConnection::take_over_head() {
   status_ = 0;
   bytes_sent_ = 0;
   continue_expected_ =
-      find_field(head_.fields, "expect") != nullptr && !body_ended_ && head_.minor_version >= 1;
+      find_field(loop_->head.fields, "expect") != nullptr && !body_ended_ && loop_->head.minor_version >= 1;
 }
 
 void ServerConnection::begin_exchange() {
@@ -317,6 +333,7 @@ void ServerConnection::begin_exchange() {
 }
 
 void ServerConnection::refuse(int status, std::string why) {
+  if (loop_->refused) loop_->refused(status, why, peer_);
   busy_ = true;
   close_after_ = true;
   timed_out_ = false;
@@ -325,14 +342,13 @@ void ServerConnection::refuse(int status, std::string why) {
   is_head_ = false;
   if (!give_to_asio()) return;
   asio::co_spawn(loop_->executor, answer_and_close(shared_from_this(), status, std::move(why)),
-                 [self = shared_from_this()](std::exception_ptr) { self->close(); });
+                 [self = shared_from_this()](std::exception_ptr) { self->part(); });
 }
 
 Task<void> ServerConnection::answer_and_close(std::shared_ptr<ServerConnection> self, int status,
                                               std::string why) {
   ServerResponse response = plain_response(status, std::move(why));
-  auto sent = co_await self->respond(std::move(response));
-  if (sent) co_await self->linger();
+  [[maybe_unused]] auto sent = co_await self->respond(std::move(response));
 }
 
 // --- one exchange -----------------------------------------------------------------------------------------------
@@ -371,7 +387,6 @@ Task<void> ServerConnection::answer() {
   const bool read_on = co_await skip_rest_of_body();
   if (!read_on) close_after_ = true;
   if (loop_->draining) close_after_ = true;
-  if (close_after_ && !closed_) co_await linger();
 }
 
 Task<void> ServerConnection::handle() {
@@ -404,26 +419,6 @@ Task<bool> ServerConnection::skip_rest_of_body() {
     if (!piece) co_return false;
   }
   co_return body_ended_;
-}
-
-// Closes in a way that lets a client who still sends read the answer (RFC 9112, 9.6).
-Task<void> ServerConnection::linger() {
-  error_code error;
-  socket_.shutdown(tcp::socket::shutdown_send, error);
-  if (error) co_return;
-  if (body_ended_ && input_.empty() && status_ < 400) co_return;
-  const Moment deadline = steady_clock::now() + kLinger;
-  for (std::uint64_t skipped = 0; skipped < 16 * kSkippedBody && !closed_;) {
-    const std::size_t count = socket_.read_some(asio::buffer(loop_->received), error);
-    if (error == asio::error::would_block || error == asio::error::try_again) {
-      read_deadline_ = deadline;
-      error = {};
-      co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
-      if (timed_out_) co_return;
-    }
-    if (error) co_return;
-    skipped += count;
-  }
 }
 
 std::optional<std::uint64_t> ServerConnection::body_length() const {
@@ -533,7 +528,7 @@ Task<Result<void>> ServerConnection::send(std::vector<asio::const_buffer> buffer
                                                buffers.end());
     std::size_t count = socket_.write_some(rest, error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
-      if (sending_ != Sending::tunnel) write_deadline_ = steady_clock::now() + limits_->write_timeout;
+      if (sending_ != Sending::tunnel) give_time_to_read();
       error = {};
       co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, error));
       write_deadline_ = Moment::max();
@@ -674,7 +669,10 @@ void ServerConnection::shut_down_sending() {
 // --- the end ----------------------------------------------------------------------------------------------------
 
 void ServerConnection::check_deadlines(Moment now) {
+  if (need_not_wait()) return close();
   if (now < read_deadline_ && now < write_deadline_) return;
+  // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.
+  if (now < read_deadline_ && unread_by_client() < unread_) return give_time_to_read();
   const auto self = shared_from_this();  // Which only the loop's Readiness may have kept.
   read_deadline_ = Moment::max();
   write_deadline_ = Moment::max();
@@ -687,6 +685,36 @@ void ServerConnection::check_deadlines(Moment now) {
   } else {
     close();
   }
+}
+
+// Closes in a way that lets a client who still sends read the answer (RFC 9112, 9.6).
+void ServerConnection::part() {
+  if (closed_) return;
+  if (::shutdown(native_, SHUT_WR) != 0) return close();
+  busy_ = false;
+  parting_ = true;
+  waits_for_head_ = false;
+  input_ = {};
+  read_deadline_ = steady_clock::now() + kLinger;
+  if (need_not_wait()) return close();
+  const bool told = !watched_;  // Of what is there already.
+  watch();
+  if (!told) read_until_client_parts();
+}
+
+// A server that ends lets the client have what was said, and no more.
+bool ServerConnection::need_not_wait() const {
+  return parting_ && loop_->draining && unread_by_client() == 0 && !has_unread();
+}
+
+void ServerConnection::read_until_client_parts() {
+  while (skipped_ < 16 * kSkippedBody) {
+    const ssize_t count = ::recv(native_, loop_->received.data(), loop_->received.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (count <= 0) break;
+    skipped_ += static_cast<std::uint64_t>(count);
+  }
+  close();
 }
 
 void ServerConnection::close_if_idle() {

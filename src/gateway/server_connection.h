@@ -45,6 +45,7 @@ struct ServerLoop {
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
   const ReadyAnswers ready;
+  const Refusals refused;
   const std::shared_ptr<AllLoops> all;
 
   // Touched on the loop's thread only.
@@ -54,6 +55,7 @@ struct ServerLoop {
   bool draining = false;
   std::weak_ptr<Readiness> readiness;
   std::string received;  // Where a connection without bytes of its own reads into.
+  RequestHead head;      // What was found there last.
   boost::asio::steady_timer sweep;
   std::string date;  // "Date: ...\r\n", of the second `date_of`.
   std::int64_t date_of = -1;
@@ -100,6 +102,11 @@ class ServerConnection final : public ServerExchange,
   void watch();
   bool give_to_asio();
   void read_requests();
+  void part();
+  void read_until_client_parts();
+  bool need_not_wait() const;
+  void give_time_to_read();
+  int unread_by_client() const;
   // What the first request in some bytes has come to.
   enum class Look { incomplete, refused, exchange, answered };
   Look look_at_one(std::string_view bytes, std::size_t seen);
@@ -117,7 +124,6 @@ class ServerConnection final : public ServerExchange,
   Task<void> handle();
   Task<void> wait_until_closed();
   Task<bool> skip_rest_of_body();
-  Task<void> linger();
 
   bool has_unread() const;
   Task<Result<std::string_view>> receive();
@@ -138,16 +144,18 @@ class ServerConnection final : public ServerExchange,
   std::string input_;                    // Received and not yet consumed.
   std::size_t head_seen_ = 0;            // Of it: where no head ends.
   std::string piece_;                    // The last that read() gave, where it had to be kept.
-  RequestHead head_;
-  bool busy_ = false;  // A request is being answered.
+  bool busy_ = false;                    // A request is being answered.
   std::unique_ptr<UnsentAnswer> unsent_;
   bool close_after_ = false;
   bool timed_out_ = false;
   bool client_left_ = false;
+  bool parting_ = false;  // All is said; the client may read it in peace.
   bool closed_ = false;
   bool waits_for_head_ = false;
   Moment read_deadline_ = Moment::max();
   Moment write_deadline_ = Moment::max();
+  int unread_ = 0;  // Bytes that the client had not taken when it was set.
+  std::uint64_t skipped_ = 0;
   boost::asio::steady_timer closing_;  // Never expires; cancelled when the connection is closed.
 
   // Of the request that is being answered.

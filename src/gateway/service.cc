@@ -141,8 +141,9 @@ class Service::State {
   Metrics metrics_;
 
   // In the order in which they need one another; the threads end last of all that run on them.
-  // Regenerating, compressing and storing wait for hits where there are not enough cores for both.
+  // Regenerating and storing wait for hits where there are not enough cores for both.
   LoopThread background_{"background", Urgency::patient};
+  Compressor compressor_{options_.clock};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;
@@ -243,7 +244,7 @@ Result<void> Service::State::open_stores() {
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
-  GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_, metrics_};
+  GatewayParts parts{front->thread.executor(), compressor_, *engine_, *isr_, metrics_};
   parts.warm_memory = warm_memory(config_) / threads_of(config_);
   // Without a log nobody needs to be told.
   if (access_log_)
@@ -301,7 +302,10 @@ Result<void> Service::State::start() {
     loops.push_back(
         {fronts_.back()->thread.executor(),
          [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
-         [&gateway](const RequestHead& head, const std::string& peer) { return gateway.ready(head, peer); }});
+         [&gateway](const RequestHead& head, const std::string& peer) { return gateway.ready(head, peer); },
+         [&gateway](int status, std::string_view why, const std::string& peer) {
+           gateway.refused(status, why, peer);
+         }});
   }
   server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
   for (const ListenAddress& address : config_.listen) {

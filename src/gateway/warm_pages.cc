@@ -30,7 +30,8 @@ constexpr std::string_view kLongWay[] = {"authorization",
                                          "upgrade",
                                          "if-unmodified-since",
                                          "proxy-authorization"};
-constexpr std::string_view kLongWayTrusted[] = {"x-forwarded-proto"};
+// A trusted peer tells the scheme by which it was asked.
+constexpr std::string_view kCountsTrusted = "x-forwarded-proto";
 
 constexpr std::size_t kChangingHead = 128;  // Age, Cache-Status and the like.
 
@@ -63,9 +64,8 @@ void WarmPages::configure(const Config& config) {
   routes_ = config.routes;
   counting_ = {"accept-encoding", "host"};
   long_way_.assign(std::begin(kLongWay), std::end(kLongWay));
-  long_way_trusted_.assign(std::begin(kLongWayTrusted), std::end(kLongWayTrusted));
+  request_id_ = lower_case(config.request_id_header);
   long_way_.insert(long_way_.end(), config.boundary_headers.begin(), config.boundary_headers.end());
-  if (!config.request_id_header.empty()) long_way_trusted_.push_back(config.request_id_header);
   for (const RouteConfig& route : config.routes) {
     counting_.insert(counting_.end(), route.headers.begin(), route.headers.end());
     patterns_.push_back(route.bypass.headers);
@@ -93,9 +93,10 @@ const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
   const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(), [&](const NamePatterns& patterns) {
     return patterns.matches(field.name);
   });
-  if (bypasses || contains_name(long_way_, field.name) ||
-      (trusted && contains_name(long_way_trusted_, field.name))) {
+  if (bypasses || contains_name(long_way_, field.name)) {
     field.meaning = Meaning::long_way;
+  } else if (trusted && field.name == request_id_) {
+    field.meaning = contains_name(counting_, field.name) ? Meaning::long_way : Meaning::request_id;
   } else if (field.name == "connection") {
     field.meaning = Meaning::connection;
   } else if (field.name == "if-none-match") {
@@ -104,7 +105,7 @@ const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
     field.meaning = Meaning::date;
   } else if (field.name == "cookie" && !contains_name(counting_, field.name)) {
     field.meaning = Meaning::cookies;
-  } else if (contains_name(counting_, field.name)) {
+  } else if (contains_name(counting_, field.name) || (trusted && field.name == kCountsTrusted)) {
     field.meaning = Meaning::counts;
   }
   return remember(names, name, std::move(field));
@@ -136,6 +137,7 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   if (head.method != "GET" || !head.target.starts_with('/')) return {};
   key_.assign(trusted ? "t " : "  ");
   key_.append(head.target);
+  names_render_ = false;
   bool has_etag = false;
   bool has_date = false;
   for (const FieldView& field : head.fields) {
@@ -145,6 +147,9 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
         break;
       case Meaning::date:
         has_date = true;
+        break;
+      case Meaning::request_id:
+        names_render_ = true;
         break;
       case Meaning::etag:
         has_etag = true;
@@ -180,6 +185,8 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     counting_.push_back(name);
     more = true;
   }
+  // Whoever names a render wants to know about it.
+  if (page.as == ServedAs::stale && names_render_) return;
   if (more) {
     // Those that are kept were told apart by too little.
     forget_all();
@@ -212,6 +219,7 @@ const WarmPage* WarmPages::find(std::string_view key) {
   if (page == nullptr) return nullptr;
   const std::int64_t now = isr_.now();
   const bool stale = page->as == ServedAs::stale;
+  if (stale && names_render_) return nullptr;
   const bool in_window = now >= page->judged_at && now < (stale ? page->judged_at + 1 : page->fresh_until);
   if (!in_window || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);

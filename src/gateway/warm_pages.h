@@ -86,7 +86,7 @@ class WarmPages {
   std::size_t size() const { return pages_.size(); }
 
  private:
-  enum class Meaning { ignored, counts, etag, date, cookies, connection, long_way };
+  enum class Meaning { ignored, counts, etag, date, cookies, connection, request_id, long_way };
   struct Judged {
     Meaning meaning = Meaning::ignored;
     std::string name = {};  // Of a field: in lower case.
@@ -111,17 +111,18 @@ class WarmPages {
   const Isr& isr_;
   const Duration pointer_ttl_;
 
-  std::vector<NamePatterns> patterns_;         // Whatever routes bypass by.
-  std::vector<std::string> counting_;          // Lower case.
-  std::vector<std::string> long_way_;          // Likewise.
-  std::vector<std::string> long_way_trusted_;  // From a trusted peer.
-  std::vector<RouteConfig> routes_;            // For what they say about cookies.
+  std::vector<NamePatterns> patterns_;  // Whatever routes bypass by.
+  std::vector<std::string> counting_;   // Lower case.
+  std::vector<std::string> long_way_;   // Likewise.
+  std::string request_id_;              // Likewise: the field that names a render, from a trusted peer.
+  std::vector<RouteConfig> routes_;     // For what they say about cookies.
   // What has been judged so far.
   JudgedNames fields_;
   JudgedNames fields_trusted_;
   JudgedNames cookies_;
   Judged not_remembered_;
   std::string key_;
+  bool names_render_ = false;     // Whoever that key is of.
   std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
 };

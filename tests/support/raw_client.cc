@@ -37,6 +37,10 @@ void RawClient::send(std::string_view bytes) {
   }
 }
 
+void RawClient::send_urgent(std::string_view bytes) {
+  ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_OOB);
+}
+
 void RawClient::shut_down_sending() {
   ::shutdown(socket_, SHUT_WR);
 }

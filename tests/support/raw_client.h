@@ -16,6 +16,7 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
 
   void send(std::string_view bytes);
+  void send_urgent(std::string_view bytes);  // TCP's out-of-band data.
   void shut_down_sending();
   std::string rest();                        // All until the server closes the connection.
   std::string until(std::string_view text);  // All until the text has come, and what came with it.
