@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr int kPatientNiceness = 6;
+constexpr int kPatientNiceness = 8;
 // How long a thread runs before the scheduler looks who else wants to. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
@@ -38,10 +38,11 @@ struct SchedulingAttributes {
 
 // Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels before
 // that take no notice. A policy that an operator has chosen stays.
-void run_in_pieces_of(microseconds piece) {
+void be_scheduled(std::uint32_t policy, microseconds piece) {
   SchedulingAttributes now;
   if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
   now.flags = 0;
+  now.policy = policy;
   now.runtime = static_cast<std::uint64_t>(std::chrono::nanoseconds(piece).count());
   syscall(SYS_sched_setattr, 0, &now, 0);
 }
@@ -83,14 +84,16 @@ void LoopThread::run(Urgency urgency) {
       context_.run();
       return;
     case Urgency::prompt:
-      run_in_pieces_of(kPromptPiece);
+      be_scheduled(SCHED_OTHER, kPromptPiece);
       run_in_turns(context_, kPromptTurn);
       return;
-    case Urgency::patient:
-      nice(kPatientNiceness);  // Of this thread alone, on Linux.
-      run_in_pieces_of(kPatientPiece);
+    case Urgency::patient: {
+      [[maybe_unused]] const int niceness = nice(kPatientNiceness);  // Of this thread alone, on Linux.
+      // Those that wake up interrupt nobody, each other neither: that would only cost time.
+      be_scheduled(SCHED_BATCH, kPatientPiece);
       run_in_turns(context_, kPatientTurn);
       return;
+    }
   }
 }
 
