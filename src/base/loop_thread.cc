@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +15,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr int kPatientNiceness = 6;
+constexpr int kPatientNiceness = 8;
 // How long a thread runs before the scheduler looks who else wants to. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
@@ -38,24 +39,33 @@ struct SchedulingAttributes {
 
 // Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels before
 // that take no notice. A policy that an operator has chosen stays.
-void run_in_pieces_of(microseconds piece) {
+void be_scheduled(std::uint32_t policy, microseconds piece) {
   SchedulingAttributes now;
   if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
   now.flags = 0;
+  now.policy = policy;
   now.runtime = static_cast<std::uint64_t>(std::chrono::nanoseconds(piece).count());
   syscall(SYS_sched_setattr, 0, &now, 0);
 }
 
-// Gives way between two handlers, where it holds no lock that somebody more urgent may want.
+microseconds processor_time_of_this_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + microseconds(time.tv_nsec / 1'000);
+}
+
+// Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept meanwhile.
 void run_in_turns(boost::asio::io_context& context, microseconds turn) {
   using Clock = std::chrono::steady_clock;
+  auto since = Clock::now();
+  auto used = processor_time_of_this_thread();
   while (context.run_one() > 0) {
-    auto since = Clock::now();
-    while (context.poll_one() > 0) {
-      if (Clock::now() - since < turn) continue;
-      sched_yield();
-      since = Clock::now();
-    }
+    const auto now = Clock::now();
+    if (now - since < turn) continue;
+    const auto used_by_now = processor_time_of_this_thread();
+    if (used_by_now - used >= (now - since) / 10 * 9) sched_yield();
+    used = used_by_now;
+    since = Clock::now();
   }
 }
 
@@ -83,14 +93,16 @@ void LoopThread::run(Urgency urgency) {
       context_.run();
       return;
     case Urgency::prompt:
-      run_in_pieces_of(kPromptPiece);
+      be_scheduled(SCHED_OTHER, kPromptPiece);
       run_in_turns(context_, kPromptTurn);
       return;
-    case Urgency::patient:
-      nice(kPatientNiceness);  // Of this thread alone, on Linux.
-      run_in_pieces_of(kPatientPiece);
+    case Urgency::patient: {
+      [[maybe_unused]] const int niceness = nice(kPatientNiceness);  // Of this thread alone, on Linux.
+      // Those that wake up interrupt nobody, each other neither: that would only cost time.
+      be_scheduled(SCHED_BATCH, kPatientPiece);
       run_in_turns(context_, kPatientTurn);
       return;
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,13 +67,21 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 6));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 8));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 6));
+  EXPECT_EQ(there, std::min(19, niceness() + 8));
+}
+
+TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
+  const auto policy = [] { return sched_getscheduler(0); };
+  const int here = policy();
+  LoopThread prompt("test", Urgency::prompt), patient("test", Urgency::patient);
+  EXPECT_EQ(on(prompt, policy), here);
+  EXPECT_EQ(on(patient, policy), here == SCHED_OTHER ? SCHED_BATCH : here);
 }
 
 TEST(LoopThread, RunsInShortPiecesUnlessItIsOrdinary) {
