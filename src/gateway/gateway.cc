@@ -30,14 +30,39 @@ bool is_bodiless(int status) {
   return status == 204 || status == 304;
 }
 
+// In the place of a client, where a page is rendered for those who come later.
+class NobodyWaits final : public ServerExchange {
+ public:
+  explicit NobodyWaits(ServerRequest request) { request_ = std::move(request); }
+
+  bool has_body() const override { return false; }
+  std::optional<std::uint64_t> body_length() const override { return 0; }
+  bool expects_continue() const override { return false; }
+  Task<Result<std::string_view>> read() override { co_return std::string_view(); }
+  const Headers& trailers() const override { return none_; }
+  Task<Result<void>> respond(ServerResponse) override { co_return gone(); }
+  Task<Result<void>> begin(int, Headers, std::optional<std::uint64_t>) override { co_return gone(); }
+  Task<Result<void>> write(std::string_view) override { co_return gone(); }
+  Task<Result<void>> finish(Headers) override { co_return gone(); }
+  Task<Result<void>> interim(int, Headers) override { co_return gone(); }
+  Task<void> client_left() override { co_return; }
+  Task<Result<void>> switch_protocols(Headers) override { co_return gone(); }
+  void shut_down_sending() override {}
+
+ private:
+  static Error gone() { return {ErrorCode::unavailable, "nobody waits for this answer"}; }
+  const Headers none_;
+};
+
 }  // namespace
 
 // One request on its way through.
 class Gateway::Request {
  public:
   Request(GatewayParts& parts, WarmPages& warm, int& passing_failures, std::shared_ptr<const Site> site,
-          std::shared_ptr<const OriginClients> passing, ServerExchange& exchange)
-      : parts_(parts),
+          std::shared_ptr<const OriginClients> passing, ServerExchange& exchange, bool answered = true)
+      : answered_(answered),
+        parts_(parts),
         warm_(warm),
         passing_failures_(passing_failures),
         site_(std::move(site)),
@@ -48,6 +73,7 @@ class Gateway::Request {
         route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
   Task<void> answer();
+  Task<void> refresh();
 
   RequestRecord record(Duration took) const {
     const auto field = [&](std::string_view name) { return request_.headers.get(name).value_or(""); };
@@ -88,6 +114,7 @@ class Gateway::Request {
                              const Headers& offered_fields) const;
   StorePolicy store_policy() const;
 
+  const bool answered_;  // False: nobody waits for an answer.
   GatewayParts& parts_;
   WarmPages& warm_;
   int& passing_failures_;
@@ -113,6 +140,10 @@ Task<void> Gateway::Request::answer() {
     co_return co_await pass(std::move(bypass->reason), why);
   }
   co_await serve_page(std::get<PageKey>(std::move(asked_.found)));
+}
+
+Task<void> Gateway::Request::refresh() {
+  if (auto* key = std::get_if<PageKey>(&asked_.found)) co_await serve_page(std::move(*key));
 }
 
 // --- pages ------------------------------------------------------------------------------------------------------
@@ -186,6 +217,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     const WarmMoment before = warm_.moment();
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
+    if (!answered_ && !(served && served->as == ServedAs::other)) co_return;
     if (!served) {
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
       if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
@@ -211,6 +243,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         const PreparedPage& other = prepared(*served->body);
         varying_.insert(varying_.end(), other.vary.begin(), other.vary.end());
         auto next = next_variant(*route_, page, other, may_vary);
+        if (!next && !answered_) co_return;
         if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
@@ -275,7 +308,8 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   if (const auto file = page.file(coding)) warm.file = file->descriptor();
   warm.rows = std::move(rows_);
   warm.judged_at = now;
-  warm.as = served.as;
+  warm.kept_as = warm.as = served.as;
+  if (before.table_version) warm.stale_until = served_stale_until(page, served.meta, route_->policy);
   warm.made_at = generation_of(served.meta) - page.age;
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
   warm.moment = before;
@@ -481,6 +515,12 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   if (interrupted) std::rethrow_exception(interrupted);
 }
 
+Task<void> Gateway::refresh(ServerRequest request) {
+  NobodyWaits nobody(std::move(request));
+  Request refreshed(parts_, warm_, passing_failures_, site_, passing_, nobody, false);
+  co_await refreshed.refresh();
+}
+
 void Gateway::refused(int status, std::string_view why, const std::string& peer) {
   RequestRecord record;
   record.peer = peer;
@@ -531,6 +571,13 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   record.took = parts_.isr.clock.monotonic() - began;
   metrics_.answered(record.state, record.status, record.bytes, record.took);
   if (parts_.on_answered) parts_.on_answered(record);
+  if (warm_.wants_render() && parts_.on_stale) {
+    ServerRequest wanted{std::string(head.method), std::string(head.target), {}, {}, peer,
+                         head.minor_version};
+    for (const FieldView& field : head.fields)
+      wanted.headers.add(std::string(field.name), std::string(field.value));
+    parts_.on_stale(std::move(wanted));
+  }
   return &ready_;
 }
 

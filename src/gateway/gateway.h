@@ -50,6 +50,8 @@ struct GatewayParts {
   Metrics& metrics;
   std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
+  // Told of requests that a stale page has answered: somebody is to have it rendered.
+  std::function<void(ServerRequest)> on_stale = {};
 };
 
 // Used on its loop only. What the parts refer to outlives it.
@@ -59,6 +61,9 @@ class Gateway {
   ~Gateway();
 
   Task<void> handle(ServerExchange& exchange);
+
+  // Has the page rendered that the request asks for if it needs it, and answers nobody.
+  Task<void> refresh(ServerRequest request);
 
   // What can be answered at once: a hit like one before it (warm_pages.h).
   const ReadyAnswer* ready(const RequestHead& head, const std::string& peer);

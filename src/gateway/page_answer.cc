@@ -1,6 +1,7 @@
 #include "facetheory/gateway/page_answer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "facetheory/gateway/preconditions.h"
@@ -104,6 +105,18 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
     review.while_stale = true;
   }
   return review;
+}
+
+std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy) {
+  const auto& seconds = page.stale.while_revalidate;
+  if (policy.mode != ServeMode::swr || meta.pinned || page.window_closed || page.stale.forbidden) return 0;
+  if (seconds && *seconds <= 0) return 0;
+  auto until = std::numeric_limits<std::int64_t>::max();
+  if (seconds) until = meta.generated_at + meta.revalidate_seconds + *seconds + 1;
+  if (policy.stale_for)
+    until = std::min<std::int64_t>(
+        until, meta.newest_generation() + meta.revalidate_seconds + policy.stale_for->count());
+  return until;
 }
 
 Coding coding_for(const PreparedPage& page, std::string_view method, const Headers& request) {

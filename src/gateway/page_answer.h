@@ -30,6 +30,10 @@ std::int64_t generation_of(const MetaRow& meta);
 PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now);
 
 // What origin and client think of serving the page (Engine's review); its `suits` is left alone.
+// Until when, in seconds since 1970, a page that is fresh now may be served to a request without demands of its own while it is
+// rendered again; 0: not at all. What review_page() and the engine will say then, if nothing changes.
+std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy);
+
 Review review_page(const PreparedPage& page, const MetaRow& meta, PageState state, const RequestRules& rules,
                    std::int64_t now);
 

@@ -1,6 +1,9 @@
 #include "facetheory/gateway/page_answer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +58,35 @@ TEST(ReviewPage, ServesWhatIsStaleUpToAndIncludingTheLastSecond) {
   EXPECT_TRUE(page.review_after(15).while_stale);
   EXPECT_FALSE(page.review_after(16).while_stale);
   EXPECT_FALSE(page.review_after(10).on_failure);
+}
+
+// What is foretold of a page while it is fresh must be what is said of it when the time has come.
+TEST(ServedStaleUntil, IsWhatTheReviewAndTheRouteWillSay) {
+  for (const char* control :
+       {"max-age=10", "max-age=10, stale-while-revalidate=0", "max-age=10, stale-while-revalidate=5",
+        "max-age=10, stale-while-revalidate=30", "max-age=10, must-revalidate", "s-maxage=10",
+        "max-age=10, proxy-revalidate", "max-age=10, stale-if-error=5", "max-age=10, no-cache"}) {
+    const Stored stored({{"Cache-Control", control}});
+    for (const std::optional<int> stale_for : {std::optional<int>(), std::optional(0), std::optional(20)}) {
+      for (const ServeMode mode : {ServeMode::swr, ServeMode::blocking}) {
+        PagePolicy policy;
+        policy.mode = mode;
+        if (stale_for) policy.stale_for = std::chrono::seconds(*stale_for);
+        const std::int64_t until = served_stale_until(stored.page, stored.meta, policy);
+        for (std::int64_t after = 10; after < 60; ++after) {
+          const bool too_old = stale_for && after >= 10 + *stale_for;
+          const bool served = mode == ServeMode::swr && !too_old && stored.review_after(after).while_stale;
+          // To say no is always right: the long way decides then.
+          if (kRequested + after < until) {
+            EXPECT_TRUE(served) << control << " after " << after;
+          }
+          if (std::string_view(control).find("no-cache") == std::string_view::npos) {
+            EXPECT_EQ(kRequested + after < until, served) << control << " after " << after;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

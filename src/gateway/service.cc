@@ -132,6 +132,7 @@ class Service::State {
   MetricsSources sources();
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
+  void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
 
   Config config_;
   const ServiceOptions options_;
@@ -149,6 +150,8 @@ class Service::State {
   std::optional<Isr> isr_;
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<AccessLogFile> access_log_;
+  std::unique_ptr<Gateway> refresher_;  // In the background, for pages that were served as stale.
+  std::atomic<int> refreshing_ = 0;
   std::vector<std::unique_ptr<Front>> fronts_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpServer> admin_server_;
@@ -246,6 +249,11 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), compressor_, *engine_, *isr_, metrics_};
   parts.warm_memory = warm_memory(config_) / threads_of(config_);
+  parts.on_stale = [this](ServerRequest request) {
+    ++refreshing_;
+    asio::co_spawn(background_.executor(), refresher_->refresh(std::move(request)),
+                   [this](std::exception_ptr) { --refreshing_; });
+  };
   // Without a log nobody needs to be told.
   if (access_log_)
     parts.on_answered = [&front = *front](const RequestRecord& record) {
@@ -295,6 +303,8 @@ Result<void> Service::State::start() {
     access_log_ = *std::move(file);
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
+  GatewayParts background{background_.executor(), compressor_, *engine_, *isr_, metrics_};
+  refresher_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < threads_of(config_); ++i) {
     make_front(site);
@@ -321,6 +331,7 @@ std::vector<std::string> Service::State::reload(Config config) {
   const auto site = std::make_shared<const Site>(config, background_.executor());
   for (const auto& front : fronts_)
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
+  asio::post(background_.executor(), [this, site] { refresher_->use(site); });
   server_->set_limits(server_limits(config.limits));
   config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;
@@ -328,7 +339,14 @@ std::vector<std::string> Service::State::reload(Config config) {
 
 Service::State::~State() {
   stop();
+  wait_for_refreshes(std::chrono::steady_clock::time_point::max());
   if (!ended_) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+}
+
+// Each is a look at the table: what comes of it is the engine's business.
+void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const {
+  while (refreshing_ > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 bool Service::State::stop() {
@@ -342,6 +360,7 @@ bool Service::State::stop() {
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) wait(server_->drain(config_.limits.drain_timeout));
+  wait_for_refreshes(deadline);
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
     ended_ = drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;

@@ -186,7 +186,7 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     more = true;
   }
   // Whoever names a render wants to know about it.
-  if (page.as == ServedAs::stale && names_render_) return;
+  if (page.kept_as == ServedAs::stale && names_render_) return;
   if (more) {
     // Those that are kept were told apart by too little.
     forget_all();
@@ -218,14 +218,18 @@ const WarmPage* WarmPages::find(std::string_view key) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
   const std::int64_t now = isr_.now();
-  const bool stale = page->as == ServedAs::stale;
+  const bool complete = page->kept_as == ServedAs::stale;
+  const bool stale = complete || now >= page->fresh_until;
   if (stale && names_render_) return nullptr;
-  const bool in_window = now >= page->judged_at && now < (stale ? page->judged_at + 1 : page->fresh_until);
-  if (!in_window || page->body.expired() || !is_still_true(*page)) {
+  const std::int64_t until = complete ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
+  if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);
     return nullptr;
   }
-  if (!stale && page->head_of != now) {
+  page->as = stale ? ServedAs::stale : ServedAs::hit;
+  wants_render_ = stale && !complete && page->wanted_at != now;
+  if (wants_render_) page->wanted_at = now;
+  if (!complete && page->head_of != now) {
     page->head_of = now;
     page->head.resize(page->constant_head);
     page->head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page->made_at)));
@@ -233,7 +237,7 @@ const WarmPage* WarmPages::find(std::string_view key) {
     CacheStatus status;
     status.ttl = page->fresh_until - now;
     append(page->head, status);
-    page->head.append("\r\nX-FaceTheory-ISR: hit\r\n");
+    page->head.append("\r\nX-FaceTheory-ISR: ").append(name(page->as)).append("\r\n");
   }
   return page;
 }

@@ -4,8 +4,9 @@
 // fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
 // has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
 // the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
-// and its body still in memory. A stale page that is being rendered again is good for the rest of the second; then somebody
-// goes the long way and sees to the render. Everything else is for the long way.
+// and its body still in memory. Beyond its window it is served as stale as long as it may be, and once a second somebody is to
+// see to its render. One that was stale already when it came is good for the rest of the second. Everything else is for the
+// long way.
 //
 // On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once
@@ -43,11 +44,12 @@ struct WarmPage {
   // The body keeps them as long as it lives.
   const std::string* coded = nullptr;  // Null: its own bytes.
   int file = -1;
-  std::vector<Key> rows = {};    // Those that decided.
-  std::int64_t made_at = 0;      // Age counts from here.
-  std::int64_t fresh_until = 0;  // Seconds since 1970.
-  std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
-  ServedAs as = ServedAs::hit;   // Or stale: good for that second only, and its head is complete.
+  std::vector<Key> rows = {};        // Those that decided.
+  std::int64_t made_at = 0;          // Age counts from here.
+  std::int64_t fresh_until = 0;      // Seconds since 1970.
+  std::int64_t stale_until = 0;      // Likewise: while it is rendered again. 0: not at all.
+  std::int64_t judged_at = 0;        // Likewise: a clock that is set back is not believed.
+  ServedAs kept_as = ServedAs::hit;  // Or stale: good for that second only, and its head is complete.
   Duration known_at{0};
   int status = 200;
   std::string host = {};
@@ -56,6 +58,9 @@ struct WarmPage {
 
   WarmMoment moment = {};                   // At which it was last known to be true.
   std::optional<std::uint64_t> stamp = {};  // Of the rows.
+
+  ServedAs as = ServedAs::hit;  // At present.
+  std::int64_t wanted_at = -1;  // When somebody was last to see to its render.
 
   // The answer's head: what never changes, and behind it what does with every second.
   std::string head = {};
@@ -82,6 +87,8 @@ class WarmPages {
 
   // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of now; until the next call.
   const WarmPage* find(std::string_view key);
+  // Whether somebody should see to the render of the page that was found last.
+  bool wants_render() const { return wants_render_; }
 
   std::size_t size() const { return pages_.size(); }
 
@@ -122,7 +129,8 @@ class WarmPages {
   JudgedNames cookies_;
   Judged not_remembered_;
   std::string key_;
-  bool names_render_ = false;     // Whoever that key is of.
+  bool names_render_ = false;  // Whoever that key is of.
+  bool wants_render_ = false;
   std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
 };

@@ -88,6 +88,10 @@ TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
   EXPECT_EQ(bed.service->counters().stale, looked);
   bed.clock.advance(1s);
   EXPECT_EQ(ask().field("age"), "13");
+  EXPECT_EQ(ask().field("cache-status"), "facetheory; hit; ttl=-3");
+  // In the background: once a second somebody looks whether it is being rendered.
+  for (int i = 0; i < 1000 && bed.service->counters().stale == looked; ++i)
+    std::this_thread::sleep_for(2ms);
   EXPECT_EQ(bed.service->counters().stale, looked + 1);
   bed.origin.let_go("/a");
   for (int i = 0; i < 1000 && ask().state() == "stale"; ++i)
