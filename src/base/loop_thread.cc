@@ -20,11 +20,11 @@ constexpr int kPatientNiceness = 5;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
-constexpr microseconds kPatientPiece{600};
+constexpr microseconds kPatientPiece{1'000};
 // The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by itself,
 // after this long: what it owes to others is then paid often and not at once.
 constexpr microseconds kPromptTurn{1'000};
-constexpr microseconds kPatientTurn{200};
+constexpr microseconds kPatientTurn{300};
 
 // As the kernel has it; its own header and that of the C library exclude each other.
 struct SchedulingAttributes {
