@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 
 // Niceness and pieces were found by measuring: with more of either hits wait less, and a core that hits alone would fill
 // renders less than 225 of the bench's pages a second.
-constexpr int kPatientNiceness = 5;
+constexpr int kPatientNiceness = 4;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
