@@ -67,13 +67,13 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 8));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 4));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 8));
+  EXPECT_EQ(there, std::min(19, niceness() + 4));
 }
 
 TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
@@ -90,7 +90,7 @@ TEST(LoopThread, RunsInShortPiecesUnlessItIsOrdinary) {
   // Before Linux 6.12 all have the same.
   const bool all_the_same = piece() == 0;
   EXPECT_EQ(on(prompt, piece), all_the_same ? 0U : 100'000U);
-  EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 200'000U);
+  EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 1'000'000U);
 }
 
 TEST(LoopThread, DoesNotEndTheProgramWhenAPeerHasLeft) {
