@@ -155,7 +155,7 @@ class Explain final : public Command {
       if (!set) return usage(set.error().message);
     }
     auto config = gateway_.load(session.options());
-    if (!config) return usage(config.error().message);
+    if (!config) return misconfigured(config.error());
     ExplainRequest request{*url_, headers_, peer_};
     if (!headers_.get("host") && !config->listen.empty())
       request.headers.add("Host",

@@ -72,7 +72,7 @@ class Serve final : public Command {
       if (!set) return usage(set.error().message);
     }
     auto config = gateway_.load(session.options());
-    if (!config) return usage(config.error().message);
+    if (!config) return misconfigured(config.error());
     if (check_) {
       return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
@@ -109,7 +109,7 @@ class Serve final : public Command {
       if (signal != SIGHUP) break;
       auto fresh = gateway_.load(global);
       if (!fresh) {
-        complain("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
+        complain_in_lines("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
         continue;
       }
       for (const std::string& key : (*service)->reload(*std::move(fresh)))

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""What `facetheory serve` tells its operator: mistakes in the configuration, at the start and at SIGHUP.
+
+    serve_test.py --facetheory build/release/facetheory [WORD...]
+"""
+import argparse
+import concurrent.futures
+import inspect
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+
+from harness import Cli, Gateway, same
+
+ORIGIN = 'origin = "http://127.0.0.1:1"\n'
+
+
+def lines_of(answer):
+    return answer.err.removesuffix("\n").split("\n")
+
+
+def next_lines(gateway, count):
+    """Of stderr. A gateway that says less is killed."""
+    too_long = threading.Timer(20, gateway.process.kill)
+    too_long.start()
+    lines = [gateway.process.stderr.readline() for _ in range(count)]
+    too_long.cancel()
+    return lines
+
+
+def every_mistake_stands_on_a_line_of_its_own(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "1 KB"\nthreads = 0\n').encode())
+    for words in (["serve", "--check-config"], ["serve"], ["explain", "/"]):
+        answer = cli.plain(*words)
+        same(answer.code, 2)
+        lines = lines_of(answer)
+        same([line.split(": ")[:2] for line in lines], [["facetheory", "facetheory.toml:2:10"], ["facetheory.toml:3:11", "threads"]])
+        same(lines[-1].endswith(f"see: facetheory {words[0]} --help"), True)
+    same(cli("serve", "--check-config").is_("usage", 2)["error"].count("\n"), 1)
+
+
+def a_value_adds_no_line_and_no_control_character(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "1\\nfacetheory: all is well\\u001b[2J"\n"a\\nb" = 1\n').encode())
+    answer = cli.plain("serve", "--check-config")
+    same(answer.code, 2)
+    same(len(lines_of(answer)), 2)
+    same([c for c in answer.err if ord(c) < 32 and c != "\n"], [])
+    answer.says("\\x0afacetheory: all is well\\x1b[2J", "a\\x0ab")
+    for words in (["--config", "no\nsuch\x1bfile"], ["--table", "x\ny"], ["--origin", "x\ny"]):
+        answer = cli.plain("serve", "--check-config", *words)
+        same(answer.code, 2)
+        same([c for c in answer.err[:-1] if ord(c) < 32 and c != "\n"], [])
+        answer.says("\\x0a")
+
+
+def a_variable_is_named_and_no_file_that_is_not_there(cli):
+    answer = cli.with_environment(FACETHEORY_TABLE="redis:x").plain("serve", "--check-config", "--origin", "http://127.0.0.1:1")
+    same(answer.code, 2)
+    same(answer.err.startswith('facetheory: FACETHEORY_TABLE: "redis:x" is no table'), True)
+
+
+def a_reload_that_fails_names_every_mistake_on_a_line_of_its_own(cli):
+    cli.file("facetheory.toml", ORIGIN.encode())
+    with Gateway(cli) as gateway:
+        cli.file("facetheory.toml", (ORIGIN + 'memory = "1 KB"\n[origins.web]\nurl = "https://x"\nca_file = "nowhere.pem"\n').encode())
+        gateway.process.send_signal(signal.SIGHUP)
+        said = next_lines(gateway, 3)
+    same(said[0], "facetheory: not reloaded, the configuration stays as it was:\n")
+    same(said[1].startswith("facetheory.toml:2:10: memory: "), True)
+    same(said[2].startswith("facetheory.toml:5:11: origins.web.ca_file: nowhere.pem cannot be loaded: "), True)
+
+
+def check_config_refuses_what_could_answer_no_request(cli):
+    cli.file("facetheory.toml", b'[origins.web]\nurl = "https://127.0.0.1:1"\nca_file = "nowhere.pem"\n')
+    cli("serve", "--check-config").is_("usage", 2).says("origins.web.ca_file: nowhere.pem cannot be loaded")
+    cli.file("facetheory.toml", b'[origins.a]\nurl = "http://127.0.0.1:1"\n[origins.b]\nurl = "http://127.0.0.1:2"\n')
+    cli("serve", "--check-config").is_("usage", 2).says('facetheory.toml: origin: is missing', 'write origin = "a"')
+
+
+def run(name, function, program):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            function(Cli(program, folder))
+            return f"ok {name}\n"
+        except Exception:  # pylint: disable=broad-except
+            return f"{traceback.format_exc()}not ok {name}\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--facetheory", default="build/release/facetheory")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    program = pathlib.Path(options.facetheory).resolve()
+    cases = [(f.__name__.replace("_", " "), f, program) for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+             if list(inspect.signature(f).parameters) == ["cli"]]
+    cases = [case for case in cases if all(word in case[0] for word in options.words)]
+    failed = not cases
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
+            print(job.result(), end="", flush=True)
+            failed = failed or "not ok " in job.result()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
