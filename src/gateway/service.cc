@@ -56,11 +56,6 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-std::size_t threads_of(const Config& config) {
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
-}
-
 // Of config.memory, the parts for answers that are kept ready and for pointers; the rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
@@ -68,12 +63,15 @@ std::size_t warm_memory(const Config& config) {
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;
 }
+std::size_t body_memory(const Config& config) {
+  return config.memory - warm_memory(config) - pointer_memory(config);
+}
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = config.memory - warm_memory(config) - pointer_memory(config);
+  engine.memory = body_memory(config);
   engine.pointers = pointer_memory(config) / kBytesOfAPointer;
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
@@ -112,7 +110,7 @@ class Service::State {
 
   Result<void> start();
   std::vector<std::string> reload(Config config);
-  bool stop();
+  Stopped stop();
 
   std::vector<ListenAddress> listening_;
   std::optional<ListenAddress> admin_;
@@ -133,13 +131,13 @@ class Service::State {
   Result<void> open_stores();
   Result<void> start_admin();
   MetricsSources sources();
+  std::size_t drain_connections(std::chrono::steady_clock::time_point deadline);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
 
   Config config_;
   const ServiceOptions options_;
-  bool stopped_ = false;
-  bool ended_ = true;  // When it stopped: nothing was being rendered any more.
+  std::optional<Stopped> stopped_;
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
 
@@ -170,7 +168,7 @@ MetricsSources Service::State::sources() {
     snapshot.regenerations_in_flight = now.flights;
     snapshot.pages_in_memory = now.bodies_in_memory;
     snapshot.page_bytes = now.bytes_in_memory;
-    snapshot.page_bytes_limit = config_.memory;
+    snapshot.page_bytes_limit = body_memory(config_);
     snapshot.pointers_in_memory = now.pointers;
     snapshot.table_down = now.table_down;
     return snapshot;
@@ -235,9 +233,10 @@ Result<void> Service::State::open_stores() {
     bodies_ = with_read_limit(std::move(bodies_), kBodyReadLimit, background_.executor(), options_.clock);
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
-  table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
-  bodies_ =
-      std::make_unique<MeasuredBodies>(std::move(bodies_), metrics_.store_observer(ObservedStore::bodies));
+  table_ = std::make_unique<MeasuredTable>(
+      std::move(table_), metrics_.store_observer(ObservedStore::table));
+  bodies_ = std::make_unique<MeasuredBodies>(
+      std::move(bodies_), metrics_.store_observer(ObservedStore::bodies));
   isr_.emplace(Isr{*table_, *bodies_, options_.clock});
   return {};
 }
@@ -246,7 +245,7 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), background_.executor(), *engine_, *isr_, metrics_};
-  parts.warm_memory = warm_memory(config_) / threads_of(config_);
+  parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
   // Without a log nobody needs to be told.
   if (access_log_)
     parts.on_answered = [&front = *front](const RequestRecord& record) {
@@ -297,7 +296,7 @@ Result<void> Service::State::start() {
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
   std::vector<EventLoop> loops;
-  for (std::size_t i = 0; i < threads_of(config_); ++i) {
+  for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
     Gateway& gateway = *fronts_.back()->gateway;
     loops.push_back(
@@ -325,24 +324,36 @@ std::vector<std::string> Service::State::reload(Config config) {
 }
 
 Service::State::~State() {
-  stop();
-  if (!ended_) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+  if (!stop().renders_ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
 }
 
-bool Service::State::stop() {
-  if (std::exchange(stopped_, true)) return ended_;
-  const auto wait = [this](Task<void> task) {
-    asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
+std::size_t Service::State::drain_connections(std::chrono::steady_clock::time_point deadline) {
+  // Longer than it takes until the deadline: who is left then is counted here and cut by a second drain.
+  constexpr std::chrono::seconds kBeyond{2};
+  const auto drain = [this](std::chrono::milliseconds limit) {
+    return asio::co_spawn(background_.executor(), server_->drain(limit), asio::use_future);
   };
-  constexpr std::chrono::milliseconds kAtLeast{
-      100};  // For looking whether anything is being rendered at all.
+  auto drained = drain(config_.limits.drain_timeout + kBeyond);
+  if (drained.wait_until(deadline) == std::future_status::ready) return 0;
+  const std::size_t left = server_->counters().open;
+  drain(std::chrono::milliseconds(0)).get();
+  drained.get();
+  return left;
+}
+
+Stopped Service::State::stop() {
+  if (stopped_) return *stopped_;
+  stopped_.emplace();
+  // For closing what is idle, and for looking whether anything is being rendered at all.
+  constexpr std::chrono::milliseconds kAtLeast{100};
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
-  if (server_) wait(server_->drain(config_.limits.drain_timeout));
+  if (server_) stopped_->connections_cut = drain_connections(std::max(deadline, now() + kAtLeast));
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
-    ended_ = drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
+    stopped_->renders_ended =
+        drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
   }
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;
@@ -354,8 +365,16 @@ bool Service::State::stop() {
     });
     flushed.get_future().get();
   }
-  if (admin_server_) wait(admin_server_->drain(std::chrono::milliseconds(100)));
-  return ended_;
+  if (admin_server_) {
+    auto drained = admin_server_->drain(std::chrono::milliseconds(100));
+    asio::co_spawn(background_.executor(), std::move(drained), asio::use_future).get();
+  }
+  return *stopped_;
+}
+
+std::size_t event_loops_of(const Config& config) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -377,7 +396,7 @@ const std::optional<ListenAddress>& Service::admin() const {
 std::vector<std::string> Service::reload(Config config) {
   return state_->reload(std::move(config));
 }
-bool Service::stop() {
+Stopped Service::stop() {
   return state_->stop();
 }
 EngineCounters Service::counters() const {

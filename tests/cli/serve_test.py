@@ -1,19 +1,23 @@
 #!/usr/bin/python3
-"""What `facetheory serve` tells its operator: mistakes in the configuration, at the start and at SIGHUP.
+"""What `facetheory serve` tells its operator: mistakes in the configuration, limits of the machine, stores that fail, and how it ended.
 
     serve_test.py --facetheory build/release/facetheory [WORD...]
 """
 import argparse
 import concurrent.futures
+import contextlib
+import http.server
 import inspect
+import json
 import pathlib
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import traceback
 
-from harness import Cli, Gateway, same
+from harness import DEADLINE, Cli, Gateway, same
 
 ORIGIN = 'origin = "http://127.0.0.1:1"\n'
 
@@ -78,6 +82,86 @@ def check_config_refuses_what_could_answer_no_request(cli):
     cli("serve", "--check-config").is_("usage", 2).says("origins.web.ca_file: nowhere.pem cannot be loaded")
     cli.file("facetheory.toml", b'[origins.a]\nurl = "http://127.0.0.1:1"\n[origins.b]\nurl = "http://127.0.0.1:2"\n')
     cli("serve", "--check-config").is_("usage", 2).says('facetheory.toml: origin: is missing', 'write origin = "a"')
+
+
+class SlowOrigin(http.server.ThreadingHTTPServer):
+    """Answers once it is `released`."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), SlowAnswers)
+        self.asked, self.released = threading.Event(), threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def lines(self):
+        return f'origin = "http://127.0.0.1:{self.server_port}"\n'
+
+
+class SlowAnswers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.server.asked.set()
+        self.server.released.wait(DEADLINE)
+        with contextlib.suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Length", "1")
+            self.end_headers()
+            self.wfile.write(b"x")
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def open_files(gateway):
+    """Soft and hard limit of the running process."""
+    limits = pathlib.Path(f"/proc/{gateway.process.pid}/limits").read_text().splitlines()
+    return next(line for line in limits if line.startswith("Max open files")).split()[3:5]
+
+
+def the_limit_of_open_files_is_raised_and_one_that_is_too_low_told(cli):
+    cli.file("facetheory.toml", (ORIGIN + "threads = 2\n[limits]\nconnections = 300\n").encode())
+    for hard, enough in (("500", False), ("2000", True)):
+        shell = cli.folder / "limited"
+        shell.write_text(f'#!/bin/sh\nulimit -Sn 100\nulimit -Hn {hard}\nexec {cli.program} "$@"\n')
+        shell.chmod(0o755)
+        with Gateway(Cli(shell, cli.folder)) as gateway:
+            same(open_files(gateway), [hard, hard])
+        warnings = [line for line in gateway.messages if "warning" in line]
+        same(len(warnings), 0 if enough else 1)
+        for text in () if enough else ("may have 500 files", f"may need {300 + 64 * 3 + 256},", "300 of them", "ulimit -n", "LimitNOFILE"):
+            same((text in warnings[0], warnings[0]), (True, warnings[0]))
+
+
+def the_limit_of_memory_is_that_of_what_is_counted(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "16 MiB"\n').encode())
+    with Gateway(cli, admin="127.0.0.1:0") as gateway:
+        metrics = gateway.asks_admin("/metrics")[1]
+    same('facetheory_memory_limit_bytes{kind="pages"} 10485760' in metrics, True)  # Five eighths.
+
+
+def connections_that_the_end_cuts_are_counted(cli):
+    with SlowOrigin() as origin:
+        cli.file("facetheory.toml", (origin.lines() + '[limits]\ndrain_timeout = "500ms"\n').encode())
+        with Gateway(cli, "--json") as gateway:
+            host, port = gateway.url.removeprefix("http://").split(":")
+            with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))) as asking:
+                asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                same(origin.asked.wait(DEADLINE), True)
+                gateway.process.send_signal(signal.SIGTERM)
+                same(next_lines(gateway, 2)[1], "facetheory: cut 1 connection that had not ended within limits.drain_timeout\n")
+        same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 1})
+        origin.released.set()
+        origin.shutdown()
+
+
+def an_end_without_haste_cuts_nobody(cli):
+    cli.file("facetheory.toml", (ORIGIN + '[limits]\ndrain_timeout = "0s"\n').encode())
+    with Gateway(cli, "--json") as gateway:
+        same(gateway.get("/")[0], 502)
+        host, port = gateway.url.removeprefix("http://").split(":")
+        idle = socket.create_connection((host, int(port)))
+    idle.close()
+    same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 0})
 
 
 def run(name, function, program):
