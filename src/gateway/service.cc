@@ -28,6 +28,7 @@
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
+#include "facetheory/gateway/store_warnings.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -234,9 +235,9 @@ Result<void> Service::State::open_stores() {
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
   table_ = std::make_unique<MeasuredTable>(
-      std::move(table_), metrics_.store_observer(ObservedStore::table));
+      std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
   bodies_ = std::make_unique<MeasuredBodies>(
-      std::move(bodies_), metrics_.store_observer(ObservedStore::bodies));
+      std::move(bodies_), with_warnings(metrics_.store_observer(ObservedStore::bodies), "the body store"));
   isr_.emplace(Isr{*table_, *bodies_, options_.clock});
   return {};
 }

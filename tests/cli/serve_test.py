@@ -10,6 +10,7 @@ import http.server
 import inspect
 import json
 import pathlib
+import shutil
 import signal
 import socket
 import sys
@@ -162,6 +163,19 @@ def an_end_without_haste_cuts_nobody(cli):
         idle = socket.create_connection((host, int(port)))
     idle.close()
     same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 0})
+
+
+def bodies_that_cannot_be_written_are_told(cli):
+    with SlowOrigin() as origin:
+        origin.released.set()
+        cli.file("facetheory.toml", origin.lines().encode())
+        with Gateway(cli, admin="127.0.0.1:0") as gateway:
+            shutil.rmtree(cli.folder / "facetheory-data" / "bodies")
+            cli.file("facetheory-data/bodies")
+            same(gateway.get("/")[:2], (200, "uncached"))
+            said = next_lines(gateway, 1)[0]
+            same(said.startswith("facetheory: warning: the body store failed (write): "), True)
+        origin.shutdown()
 
 
 def run(name, function, program):
