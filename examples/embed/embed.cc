@@ -4,11 +4,14 @@
 //   embed [PORT [TABLE_URI BODIES_URI]]      default: 8090 lmdb:facetheory-data/table file:facetheory-data/bodies
 //
 //   curl -i http://127.0.0.1:8090/hello      x-facetheory-isr: miss, then hit, and stale once after ten seconds
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -115,12 +118,33 @@ void serve(unsigned short port, const std::string& table_uri, const std::string&
   loop.run();
 }
 
+constexpr std::string_view kUsage =
+    "usage: embed [PORT [TABLE_URI BODIES_URI]]\n"
+    "default: 8090 lmdb:facetheory-data/table file:facetheory-data/bodies; port 0 takes a free one\n";
+constexpr int kBadArguments = 2;
+
+std::optional<unsigned short> parse_port(std::string_view text) {
+  unsigned short port = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "8090";
+  if (first == "--help" || first == "-h") {
+    std::cout << kUsage;
+    return EXIT_SUCCESS;
+  }
+  const auto port = parse_port(first);
+  if (!port || argc == 3 || argc > 4) {
+    std::cerr << kUsage;
+    return kBadArguments;
+  }
   try {
-    const int port = argc > 1 ? std::stoi(argv[1]) : 8090;
-    serve(static_cast<unsigned short>(port), argc > 3 ? argv[2] : "lmdb:facetheory-data/table",
+    serve(*port, argc > 3 ? argv[2] : "lmdb:facetheory-data/table",
           argc > 3 ? argv[3] : "file:facetheory-data/bodies");
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {

@@ -13,7 +13,16 @@ def ask(url):
         return answer.headers["x-facetheory-isr"], answer.read()
 
 
+def arguments_are_checked(program):
+    for words, code in (["--help"], 0), (["-h"], 0), (["x"], 2), (["80x"], 2), (["-1"], 2), (["65536"], 2), (["0", "lmdb:x"], 2), (["0", "a", "b", "c"], 2):
+        ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=20, check=False)
+        said, silent = (ended.stdout, ended.stderr) if code == 0 else (ended.stderr, ended.stdout)
+        assert ended.returncode == code and said.startswith("usage: embed [PORT") and not silent, (words, ended)
+    print("ok arguments are checked")
+
+
 def main():
+    arguments_are_checked(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         stores = [f"lmdb:{folder}/table", f"file:{folder}/bodies"]
         servers = [subprocess.Popen([sys.argv[1], "0", *stores], stdout=subprocess.PIPE, text=True) for _ in range(2)]

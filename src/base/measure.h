@@ -20,10 +20,11 @@ Task<Result<T>> measure(const StoreObserver& observer, std::string_view operatio
   const Duration begin = clock.monotonic();
   try {
     Result<T> result = co_await std::move(task);
-    observer(operation, result.has_value(), clock.monotonic() - begin);
+    observer(operation, result ? nullptr : &result.error(), clock.monotonic() - begin);
     co_return result;
   } catch (...) {
-    observer(operation, false, clock.monotonic() - begin);
+    const Error cancelled{ErrorCode::unavailable, "no answer in time"};
+    observer(operation, &cancelled, clock.monotonic() - begin);
     throw;
   }
 }

@@ -23,8 +23,10 @@ TEST(MeasuredBodies, TellsOfEachOperationHowLongItTookAndWhetherItSucceeded) {
   std::vector<std::string> seen;
   MeasuredBodies bodies(
       std::make_shared<FaultyBodies>(std::make_shared<MemoryBodies>(), script, clock),
-      [&](std::string_view operation, bool ok, Duration took) {
-        seen.push_back(std::string(operation) + (ok ? " ok " : " failed ") + std::to_string(took.count()));
+      [&](std::string_view operation, const Error* failed, Duration took) {
+        seen.push_back(std::string(operation) +
+                       (failed == nullptr ? " ok " : " failed: " + std::string(name(failed->code)) + " ") +
+                       std::to_string(took.count()));
       },
       clock);
   Body body{"x", {}};
@@ -37,7 +39,7 @@ TEST(MeasuredBodies, TellsOfEachOperationHowLongItTookAndWhetherItSucceeded) {
   EXPECT_TRUE(run(bodies.remove("k")));
   EXPECT_FALSE(*run(bodies.read("k")));
   EXPECT_FALSE(run(bodies.read("")));
-  EXPECT_THAT(seen, ElementsAre("write ok 0", "read ok 30000000", "list ok 0", "remove failed 0",
+  EXPECT_THAT(seen, ElementsAre("write ok 0", "read ok 30000000", "list ok 0", "remove failed: unavailable 0",
                                 "remove ok 0", "read ok 0"));
 }
 
@@ -52,7 +54,7 @@ TEST(MeasuredBodies, RowsReferToBodiesAsTheInnerStoreSays) {
     Task<Result<void>> do_remove(std::string) override { co_return Result<void>(); }
     Task<Result<BodyPage>> do_list(std::optional<std::string>, std::size_t) override { co_return BodyPage{}; }
   };
-  const MeasuredBodies bodies(std::make_shared<Prefixed>(), [](std::string_view, bool, Duration) {});
+  const MeasuredBodies bodies(std::make_shared<Prefixed>(), [](std::string_view, const Error*, Duration) {});
   EXPECT_EQ(bodies.reference("k"), "prefix/k");
 }
 

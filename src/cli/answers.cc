@@ -22,6 +22,12 @@ Answer usage(std::string message) {
                 .message = std::move(message)};
 }
 
+Answer misconfigured(const Error& mistakes) {
+  Answer answer = usage(mistakes.message);
+  answer.message_has_lines = true;
+  return answer;
+}
+
 Answer somebody_else(std::string outcome, Fields fields, std::string message) {
   return Answer{.exit = kSomebodyElse,
                 .outcome = std::move(outcome),

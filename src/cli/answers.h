@@ -14,6 +14,7 @@ namespace facetheory {
 Answer done(std::string outcome, Fields fields = {});
 Answer failed(const Error& error);
 Answer usage(std::string message);
+Answer misconfigured(const Error& mistakes);  // As read_config gives them, a line each.
 Answer somebody_else(std::string outcome, Fields fields, std::string message);
 
 Fields fields_of(const Page& page);

@@ -108,7 +108,8 @@ class Explain final : public Command {
         .about =
             "Finds the route and the page of a request as `serve` with the same options does, reads its "
             "rows, and says what the next request would get. It renders nothing, asks no origin and "
-            "changes no page. Where the page that was found is another variant than the request asks for "
+            "changes no page, but needs the right to write to an lmdb: table, as everybody who reads one. "
+            "Where the page that was found is another variant than the request asks for "
             "(Vary), it goes on to that one, as the gateway does. What a running gateway alone knows, such "
             "as an answer that it found not to be storable a moment ago, is not seen.",
         .examples = {"facetheory explain http://127.0.0.1:8080/news/42",
@@ -155,7 +156,7 @@ class Explain final : public Command {
       if (!set) return usage(set.error().message);
     }
     auto config = gateway_.load(session.options());
-    if (!config) return usage(config.error().message);
+    if (!config) return misconfigured(config.error());
     ExplainRequest request{*url_, headers_, peer_};
     if (!headers_.get("host") && !config->listen.empty())
       request.headers.add("Host",

@@ -138,7 +138,7 @@ std::string to_text(const Answer& answer, std::int64_t now) {
 }
 
 int say(const Answer& answer, bool as_json, std::int64_t now) {
-  if (!answer.message.empty()) complain(answer.message);
+  if (!answer.message.empty()) (answer.message_has_lines ? complain_in_lines : complain)(answer.message);
   std::string out;
   if (as_json) {
     out = to_json(answer) + "\n";
@@ -169,6 +169,15 @@ std::string escaped(std::string_view text) {
 
 void complain(std::string_view message) {
   write_all(STDERR_FILENO, "facetheory: " + escaped(message) + "\n");
+}
+
+void complain_in_lines(std::string_view message) {
+  std::string lines = "facetheory: ";
+  for (std::size_t end = message.find('\n'); end != std::string_view::npos; end = message.find('\n')) {
+    lines += escaped(message.substr(0, end)) + "\n";
+    message.remove_prefix(end + 1);
+  }
+  write_all(STDERR_FILENO, lines + escaped(message) + "\n");
 }
 
 std::string utc(std::int64_t epoch_seconds) {

@@ -43,6 +43,8 @@ struct Answer {
   std::optional<std::string> text =
       {};                    // For people, if it is not just outcome and fields, one on each line.
   std::string message = {};  // For stderr; says what to do about it.
+  bool message_has_lines =
+      false;  // Line breaks in it are ours. Otherwise they came with a value, and are escaped.
 };
 
 // One line, without its end.
@@ -57,6 +59,8 @@ std::string escaped(std::string_view text);
 
 // A line on stderr: "facetheory: <message>".
 void complain(std::string_view message);
+// The same of a message whose line breaks are ours: it keeps them, and nothing else that a terminal would obey.
+void complain_in_lines(std::string_view message);
 
 // "2024-11-15 12:00:30 UTC"
 std::string utc(std::int64_t epoch_seconds);

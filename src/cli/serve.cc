@@ -11,6 +11,7 @@
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
 #include "facetheory/gateway/demo_origin.h"
+#include "facetheory/gateway/descriptor_limit.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/service.h"
@@ -52,7 +53,9 @@ class Serve final : public Command {
         .examples = {"facetheory serve --origin http://127.0.0.1:3000",
                      "facetheory serve --config /etc/facetheory.toml --check-config",
                      "facetheory serve --demo --listen 127.0.0.1:8081"},
-        .outcomes = {{"stopped", 0, "By a signal, with all requests answered."},
+        .outcomes = {{"stopped", 0,
+                      "By a signal. What limits.drain_timeout cut short is told on stderr, and how many "
+                      "connections that were (connections_cut)."},
                      {"ok", 0, "With --check-config: the configuration is good."}}};
   }
 
@@ -72,7 +75,7 @@ class Serve final : public Command {
       if (!set) return usage(set.error().message);
     }
     auto config = gateway_.load(session.options());
-    if (!config) return usage(config.error().message);
+    if (!config) return misconfigured(config.error());
     if (check_) {
       return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
@@ -89,6 +92,9 @@ class Serve final : public Command {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP})
       sigaddset(&signals, signal);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+    const std::uint64_t descriptors = raise_descriptor_limit();
+    if (const auto warning = descriptor_warning(config, descriptors)) complain("warning: " + *warning);
 
     ServiceOptions options;
     options.version = FACETHEORY_VERSION;
@@ -109,7 +115,7 @@ class Serve final : public Command {
       if (signal != SIGHUP) break;
       auto fresh = gateway_.load(global);
       if (!fresh) {
-        complain("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
+        complain_in_lines("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
         continue;
       }
       for (const std::string& key : (*service)->reload(*std::move(fresh)))
@@ -119,10 +125,14 @@ class Serve final : public Command {
     complain("stopping; a second signal stops at once");
     // From now on the default holds: the next one ends the process.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    const bool ended = (*service)->stop();
-    Answer answer = done("stopped");
+    const Stopped stopped = (*service)->stop();
+    const auto cut = static_cast<std::int64_t>(stopped.connections_cut);
+    Answer answer = done("stopped", {Field{"connections_cut", cut}});
     answer.text = "";
-    if (ended) return answer;
+    if (cut > 0)
+      complain("cut " + std::to_string(cut) + (cut == 1 ? " connection" : " connections") +
+               " that had not ended within limits.drain_timeout");
+    if (stopped.renders_ended) return answer;
     complain("given up: what was still being rendered after limits.drain_timeout");
     // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
     // lease expires, as after a crash.

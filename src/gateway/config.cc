@@ -12,6 +12,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/gateway/config_routes.h"
 #include "facetheory/gateway/config_value.h"
+#include "facetheory/http/trusted_roots.h"
 #include "facetheory/isr/key_text.h"
 
 namespace facetheory {
@@ -40,6 +41,7 @@ struct ConfigDraft {
   std::optional<milliseconds> pointer_ttl = {};
   std::optional<ConfigValue> defaults = {}, routes = {};
   TomlPlace admin_place = {};
+  bool looks_at_files = false;
 };
 
 void give(const ConfigValue& value, std::optional<Given>& given) {
@@ -161,7 +163,7 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
 struct OriginDraft {
   OriginConfig config = {};
   bool has_url = false;
-  std::optional<TomlPlace> tls_place = {};
+  std::optional<TomlPlace> tls_place = {}, ca_file_place = {};
 };
 
 void read_origin_host(const ConfigValue& value, OriginDraft& draft) {
@@ -194,7 +196,7 @@ constexpr auto kOriginKeys = std::to_array<ConfigKey<OriginDraft>>({
      }},
     {"ca_file",
      [](const ConfigValue& value, OriginDraft& draft) {
-       draft.tls_place = value.place();
+       draft.tls_place = draft.ca_file_place = value.place();
        assign(draft.config.ca_file, value.text());
      }},
     {"host", read_origin_host},
@@ -231,6 +233,11 @@ void read_origins(const ConfigValue& value, ConfigDraft& draft) {
           *origin.tls_place, table.key(),
           "tls_verify and ca_file are for https://, and the url begins with http://; drop them or "
           "change the url");
+    } else if (draft.looks_at_files && origin.ca_file_place && origin.config.verify_tls &&
+               !origin.config.ca_file.empty()) {
+      const Result<void> roots = check_ca_file(origin.config.ca_file);
+      if (!roots)
+        value.problems().add(*origin.ca_file_place, table.key() + ".ca_file", roots.error().message);
     }
     draft.config.origins.emplace(name, std::move(origin.config));
   }
@@ -301,9 +308,9 @@ void settle_stores(ConfigDraft& draft, const Environment& environment, const Con
     if (!flags.table) from_environment("FACETHEORY_TABLE", draft.table);
     if (!flags.bodies) from_environment("FACETHEORY_BODIES", draft.bodies);
   }
-  if (!draft.data && !draft.table &&
-      (environment.get("FACETHEORY_CACHE_TABLE_NAME") || environment.get("APPTHEORY_CACHE_TABLE_NAME"))) {
-    draft.table = Given{"dynamodb:", {}, "FACETHEORY_CACHE_TABLE_NAME"};
+  for (const char* variable : {"FACETHEORY_CACHE_TABLE_NAME", "APPTHEORY_CACHE_TABLE_NAME"}) {
+    if (!draft.data && !draft.table && environment.get(variable))
+      draft.table = Given{"dynamodb:", {}, variable};
   }
   if (!draft.data && !draft.bodies && environment.get("FACETHEORY_ISR_BUCKET")) {
     draft.bodies = Given{"s3:", {}, "FACETHEORY_ISR_BUCKET"};
@@ -387,14 +394,11 @@ void check_listeners(const ConfigDraft& draft, ConfigProblems& problems) {
   }
 }
 
-}  // namespace
-
-Result<Config> read_config(std::string_view text, const std::string& file, const Environment& environment,
-                           const ConfigFlags& flags) {
+Result<Config> read_draft(ConfigDraft draft, std::string_view text, const std::string& file,
+                          const Environment& environment, const ConfigFlags& flags) {
   const auto document = parse_toml(text, file);
   if (!document) return document.error();
   ConfigProblems problems(file, configuration_keys());
-  ConfigDraft draft;
   read_keys<ConfigDraft>(ConfigValue(*document, {}, "", problems), kTopKeys, draft);
   read_flag("origin", flags.origin, draft, problems);
   read_flag("listen", flags.listen, draft, problems);
@@ -406,9 +410,22 @@ Result<Config> read_config(std::string_view text, const std::string& file, const
   settle_stores(draft, environment, flags, problems);
   const std::string default_origin = settle_origins(draft, problems);
   read_routes(draft.defaults, draft.routes, default_origin, draft.config, problems);
+  if (!draft.origin && draft.config.origins.size() > 1 && draft.config.routes.empty()) {
+    problems.add({}, "origin",
+                 "is missing, and nothing else says which of the tables of [origins] pages come from; write "
+                 "origin = \"" +
+                     draft.config.origins.begin()->first + "\", or routes that name theirs");
+  }
   check_listeners(draft, problems);
   if (!problems.empty()) return problems.error();
   return std::move(draft.config);
+}
+
+}  // namespace
+
+Result<Config> read_config(std::string_view text, const std::string& file, const Environment& environment,
+                           const ConfigFlags& flags) {
+  return read_draft(ConfigDraft(), text, file, environment, flags);
 }
 
 Result<Config> load_config(const std::string& path, const Environment& environment,
@@ -418,13 +435,15 @@ Result<Config> load_config(const std::string& path, const Environment& environme
   if (!file || std::filesystem::is_directory(path, error)) {
     return Error{
         ErrorCode::invalid,
-        path +
+        without_controls(path) +
             ": cannot be read; make it with one line, origin = \"http://127.0.0.1:3000\", or name another "
             "file"};
   }
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return Error{ErrorCode::unavailable, path + ": reading it failed"};
-  return read_config(text, path, environment, flags);
+  if (file.bad()) return Error{ErrorCode::unavailable, without_controls(path) + ": reading it failed"};
+  ConfigDraft draft;
+  draft.looks_at_files = true;
+  return read_draft(std::move(draft), text, path, environment, flags);
 }
 
 std::vector<std::string> configuration_keys() {

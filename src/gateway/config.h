@@ -153,9 +153,11 @@ struct ConfigFlags {
   std::optional<std::string> bodies = {};
 };
 
-// `invalid` has a line for each mistake: "<file>:<line>:<column>: <key>: what is wrong; what to write".
+// `invalid` has a line for each mistake: "<file>:<line>:<column>: <key>: what is wrong; what to write". Line breaks
+// between them are all that it has of control characters.
 Result<Config> read_config(std::string_view text, const std::string& file,
                            const Environment& environment = Environment(), const ConfigFlags& flags = {});
+// Also looks at the files that the configuration names: one that cannot be used is a mistake.
 Result<Config> load_config(const std::string& path, const Environment& environment,
                            const ConfigFlags& flags = {});
 

@@ -479,11 +479,11 @@ void read_routes(const std::optional<ConfigValue>& defaults_value,
     return segments.size() == 1 && segments[0].kind >= PathPattern::Segment::Kind::tail &&
            route.route.hosts.empty() && route.route.methods.empty();
   });
+  const std::string& rest_origin = default_origin.empty() ? defaults.route.origin : default_origin;
   std::optional<RouteDraft> rest;
-  if (!complete && !default_origin.empty()) {
+  if (!complete && !rest_origin.empty()) {
     rest = defaults;
-    if (!drafts.empty())
-      rest = RouteDraft{.route = {.pattern = {}, .origin = default_origin, .cache = false}};
+    if (!drafts.empty()) rest = RouteDraft{.route = {.pattern = {}, .origin = rest_origin, .cache = false}};
     rest->route.pattern = *PathPattern::parse("/*");
   }
   for (std::size_t i = 0; i < drafts.size(); ++i) {

@@ -6,6 +6,7 @@
 #include "facetheory/gateway/config_value.h"
 
 #include "tests/support/temporary_directory.h"
+#include "tests/support/test_certificates.h"
 
 namespace facetheory {
 namespace {
@@ -336,7 +337,13 @@ TEST(Config, TheSpecificationsVariablesNameTableAndBucket) {
 
 TEST(Config, AnErrorFromTheEnvironmentOrAFlagNamesIt) {
   EXPECT_THAT(refusal(kOrigin, variable("FACETHEORY_TABLE", "x")),
-              StartsWith("facetheory.toml: FACETHEORY_TABLE: \"x\" is no table"));
+              StartsWith("FACETHEORY_TABLE: \"x\" is no table"));
+  EXPECT_THAT(refusal(kOrigin, variable("FACETHEORY_BODIES", "x")),
+              StartsWith("FACETHEORY_BODIES: \"x\" is no "));
+  EXPECT_THAT(refusal(kOrigin, variable("FACETHEORY_CACHE_TABLE_NAME", "x")),
+              StartsWith("FACETHEORY_CACHE_TABLE_NAME: the table is shared"));
+  EXPECT_THAT(refusal(kOrigin, variable("APPTHEORY_CACHE_TABLE_NAME", "x")),
+              StartsWith("APPTHEORY_CACHE_TABLE_NAME: the table is shared"));
   EXPECT_THAT(refusal(kOrigin, Environment(), {.listen = "x"}), StartsWith("--listen: \"x\" names no port"));
   EXPECT_THAT(refusal("", Environment(), {.origin = "x y"}), StartsWith("--origin: "));
 }
@@ -407,6 +414,28 @@ TEST(Config, ARouteNamesAnOriginThatThereIs) {
   EXPECT_THAT(refusal(two + "[[routes]]\npattern = \"/a\"\norigin = \"apl\""),
               HasSubstr("facetheory.toml:7:10: routes[0].origin: \"apl\" is no origin; did you mean api?"));
   EXPECT_THAT(refusal(two + "[[routes]]\npattern = \"/a\""), HasSubstr("there is no origin for all"));
+}
+
+TEST(Config, OfSeveralOriginsSomethingMustSayWhichIsMeant) {
+  const std::string two = "[origins.b]\nurl = \"http://b\"\n[origins.a]\nurl = \"http://a\"\n";
+  EXPECT_THAT(refusal(two),
+              AllOf(StartsWith("facetheory.toml: origin: is missing"), HasSubstr("write origin = \"a\"")));
+  EXPECT_THAT(refusal("routes = []\n" + two), HasSubstr("origin: is missing"));
+  EXPECT_EQ(read("origin = \"b\"\n" + two).routes.at(0).origin, "b");
+}
+
+TEST(Config, TheOriginOfDefaultsIsTheOneForAllWhereThereIsNoOther) {
+  const std::string two = "[origins.a]\nurl = \"http://a\"\n[origins.b]\nurl = \"http://b\"\n";
+  const std::string defaults = "[defaults]\norigin = \"b\"\n";
+  const Config alone = read(two + defaults);
+  ASSERT_EQ(alone.routes.size(), 1U);
+  EXPECT_EQ(alone.routes[0].origin, "b");
+  EXPECT_TRUE(alone.routes[0].cache);
+  const Config beside = read(two + defaults + "[[routes]]\npattern = \"/x\"\norigin = \"a\"");
+  ASSERT_EQ(beside.routes.size(), 2U);
+  EXPECT_EQ(beside.routes[0].origin, "a");
+  EXPECT_EQ(beside.routes[1].origin, "b");
+  EXPECT_FALSE(beside.routes[1].cache);
 }
 
 TEST(Config, WithoutAnOriginForAllOnlyRoutesAreServed) {
@@ -751,6 +780,38 @@ TEST(Config, AFileIsLoadedAndAMissingOneNamed) {
   EXPECT_FALSE(load_config(directory.path().string(), Environment()));
   const std::string broken = directory.write("broken.toml", "x = 1");
   EXPECT_THAT(load_config(broken, Environment()).error().message, HasSubstr(broken + ":1:1: x: unknown key"));
+}
+
+TEST(Config, AFileOfRootsThatCannotBeUsedIsAMistakeOfTheFileThatNamesIt) {
+  const test::TemporaryDirectory directory;
+  const auto loaded = [&](const std::string& ca_file, const std::string& more = "") {
+    return load_config(directory.write("facetheory.toml", "[origins.web]\nurl = \"https://x\"\nca_file = \"" +
+                                                              ca_file + "\"\n" + more),
+                       Environment());
+  };
+  const auto missing = loaded("/nowhere/roots.pem");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::invalid);
+  EXPECT_THAT(
+      missing.error().message,
+      AllOf(HasSubstr("facetheory.toml:3:11: origins.web.ca_file: /nowhere/roots.pem cannot be loaded"),
+            HasSubstr("PEM")));
+  const auto no_pem = loaded(directory.write("roots.pem", "no certificate\n"));
+  ASSERT_FALSE(no_pem);
+  EXPECT_THAT(no_pem.error().message, HasSubstr("roots.pem cannot be loaded"));
+  const test::TestAuthority authority;
+  EXPECT_TRUE(loaded(directory.write("roots.pem", authority.root_pem())));
+  EXPECT_TRUE(loaded("/nowhere/roots.pem", "tls_verify = false")) << "nobody reads it";
+}
+
+TEST(Config, ControlCharactersInTheNameOfTheFileDoNotReachTheMessage) {
+  const auto missing = load_config("/nowhere/a\nb\x1b[2J.toml", Environment());
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message,
+              AllOf(HasSubstr("a\\x0ab\\x1b[2J.toml"), testing::Not(HasSubstr("\n"))));
+  const auto broken = read_config("x = ", "a\nb", Environment());
+  ASSERT_FALSE(broken);
+  EXPECT_THAT(broken.error().message, testing::Not(HasSubstr("\n")));
 }
 
 TEST(Config, TheRouteTableFindsTheRoutesOfTheConfig) {

@@ -53,13 +53,18 @@ std::string list_of(const std::vector<std::string_view>& names) {
   return list;
 }
 
+// A flag, or a variable of the environment: neither stands in a file.
+bool stands_in_no_file(std::string_view key) {
+  return key.starts_with("--") || (!key.empty() && key.front() >= 'A' && key.front() <= 'Z');
+}
+
 }  // namespace
 
 void ConfigProblems::add(TomlPlace place, const std::string& key, const std::string& what) {
   std::string where;
   if (place.line > 0) {
     where = file_ + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": ";
-  } else if (!file_.empty() && !key.starts_with("--")) {
+  } else if (!file_.empty() && !stands_in_no_file(key)) {
     where = file_ + ": ";
   }
   problems_.emplace_back(place, without_controls(where + (key.empty() ? "" : key + ": ") + what));

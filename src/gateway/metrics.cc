@@ -371,11 +371,11 @@ void Metrics::regenerated(std::string_view outcome, Duration took) {
 }
 
 StoreObserver Metrics::store_observer(ObservedStore store) {
-  return [state = state_.get(), store](std::string_view operation, bool ok, Duration took) {
+  return [state = state_.get(), store](std::string_view operation, const Error* failed, Duration took) {
     StoreShard& shard = state->stores[shard_of_this_thread()];
     const std::size_t i = operation_index(store, operation);
     shard.durations[i].add(took);
-    if (!ok) shard.errors[i].add();
+    if (failed != nullptr) shard.errors[i].add();
   };
 }
 

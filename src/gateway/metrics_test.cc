@@ -23,6 +23,8 @@
 namespace facetheory {
 namespace {
 
+const Error kFailure{ErrorCode::unavailable, "it failed"};
+
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -46,8 +48,8 @@ void count_everything(Metrics& metrics) {
     metrics.regenerated(outcome, 20ms);
   metrics.origin("web").began();
   metrics.origin("web").answered(200, 1ms);
-  metrics.store_observer(ObservedStore::table)("get", true, 1us);
-  metrics.store_observer(ObservedStore::bodies)("read", false, 1ms);
+  metrics.store_observer(ObservedStore::table)("get", nullptr, 1us);
+  metrics.store_observer(ObservedStore::bodies)("read", &kFailure, 1ms);
 }
 
 TEST(Metrics, PromtoolHasNothingToSay) {
@@ -118,12 +120,12 @@ TEST(Metrics, StoresAreMeasuredByOperationAndTheirErrorsCounted) {
   Metrics metrics({.version = "1"});
   const StoreObserver table = metrics.store_observer(ObservedStore::table);
   const StoreObserver bodies = metrics.store_observer(ObservedStore::bodies);
-  table("get", true, 1us);
-  table("get", false, 2ms);
-  table("write", true, 1ms);
-  bodies("write", false, 1ms);
-  bodies("write", false, 1ms);
-  table("invented", false, 1ms);
+  table("get", nullptr, 1us);
+  table("get", &kFailure, 2ms);
+  table("write", nullptr, 1ms);
+  bodies("write", &kFailure, 1ms);
+  bodies("write", &kFailure, 1ms);
+  table("invented", &kFailure, 1ms);
   const std::string text = metrics.text();
   const auto count = [&](const std::string& store, const std::string& operation) {
     return value(text, "facetheory_store_duration_seconds_count{store=\"" + store + "\",operation=\"" +
@@ -226,7 +228,7 @@ TEST(Metrics, CountsExactlyOverSeveralThreadsWhileSomebodyScrapes) {
       OriginMetrics& origin = metrics.origin("web");
       for (int i = 0; i < kTimes; ++i) {
         loop.answered("hit", 200, 3, 1us);
-        table("get", i % 2 == 0, 1us);
+        table("get", i % 2 == 0 ? nullptr : &kFailure, 1us);
         metrics.regenerated("published", 1us);
         origin.began();
         origin.answered(200, 1us);

@@ -28,6 +28,7 @@
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
+#include "facetheory/gateway/store_warnings.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -53,11 +54,6 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-std::size_t threads_of(const Config& config) {
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
-}
-
 // Of config.memory, the parts for answers that are kept ready and for pointers; the rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
@@ -65,12 +61,15 @@ std::size_t warm_memory(const Config& config) {
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;
 }
+std::size_t body_memory(const Config& config) {
+  return config.memory - warm_memory(config) - pointer_memory(config);
+}
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = config.memory - warm_memory(config) - pointer_memory(config);
+  engine.memory = body_memory(config);
   engine.pointers = pointer_memory(config) / kBytesOfAPointer;
   engine.renders = config.limits.renders;
   engine.owner = options.owner;
@@ -109,7 +108,7 @@ class Service::State {
 
   Result<void> start();
   std::vector<std::string> reload(Config config);
-  bool stop();
+  Stopped stop();
 
   std::vector<ListenAddress> listening_;
   std::optional<ListenAddress> admin_;
@@ -130,14 +129,14 @@ class Service::State {
   Result<void> open_stores();
   Result<void> start_admin();
   MetricsSources sources();
+  std::size_t drain_connections(std::chrono::steady_clock::time_point deadline);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
   void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
 
   Config config_;
   const ServiceOptions options_;
-  bool stopped_ = false;
-  bool ended_ = true;  // When it stopped: nothing was being rendered any more.
+  std::optional<Stopped> stopped_;
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
 
@@ -172,7 +171,7 @@ MetricsSources Service::State::sources() {
     snapshot.regenerations_in_flight = now.flights;
     snapshot.pages_in_memory = now.bodies_in_memory;
     snapshot.page_bytes = now.bytes_in_memory;
-    snapshot.page_bytes_limit = config_.memory;
+    snapshot.page_bytes_limit = body_memory(config_);
     snapshot.pointers_in_memory = now.pointers;
     snapshot.table_down = now.table_down;
     return snapshot;
@@ -237,9 +236,10 @@ Result<void> Service::State::open_stores() {
     bodies_ = with_read_limit(std::move(bodies_), kBodyReadLimit, background_.executor(), options_.clock);
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
-  table_ = std::make_unique<MeasuredTable>(std::move(table_), metrics_.store_observer(ObservedStore::table));
-  bodies_ =
-      std::make_unique<MeasuredBodies>(std::move(bodies_), metrics_.store_observer(ObservedStore::bodies));
+  table_ = std::make_unique<MeasuredTable>(
+      std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
+  bodies_ = std::make_unique<MeasuredBodies>(
+      std::move(bodies_), with_warnings(metrics_.store_observer(ObservedStore::bodies), "the body store"));
   isr_.emplace(Isr{*table_, *bodies_, options_.clock});
   return {};
 }
@@ -248,7 +248,7 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), compressor_, *engine_, *isr_, metrics_};
-  parts.warm_memory = warm_memory(config_) / threads_of(config_);
+  parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
   parts.on_stale = [this](ServerRequest request) {
     ++refreshing_;
     asio::co_spawn(background_.executor(), refresher_->refresh(std::move(request)),
@@ -306,7 +306,7 @@ Result<void> Service::State::start() {
   GatewayParts background{background_.executor(), compressor_, *engine_, *isr_, metrics_};
   refresher_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
-  for (std::size_t i = 0; i < threads_of(config_); ++i) {
+  for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
     Gateway& gateway = *fronts_.back()->gateway;
     loops.push_back(
@@ -338,9 +338,9 @@ std::vector<std::string> Service::State::reload(Config config) {
 }
 
 Service::State::~State() {
-  stop();
+  const bool ended = stop().renders_ended;
   wait_for_refreshes(std::chrono::steady_clock::time_point::max());
-  if (!ended_) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+  if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
 }
 
 // Each is a look at the table: what comes of it is the engine's business.
@@ -349,21 +349,34 @@ void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point de
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-bool Service::State::stop() {
-  if (std::exchange(stopped_, true)) return ended_;
-  const auto wait = [this](Task<void> task) {
-    asio::co_spawn(background_.executor(), std::move(task), asio::use_future).get();
+std::size_t Service::State::drain_connections(std::chrono::steady_clock::time_point deadline) {
+  // Longer than it takes until the deadline: who is left then is counted here and cut by a second drain.
+  constexpr std::chrono::seconds kBeyond{2};
+  const auto drain = [this](std::chrono::milliseconds limit) {
+    return asio::co_spawn(background_.executor(), server_->drain(limit), asio::use_future);
   };
-  constexpr std::chrono::milliseconds kAtLeast{
-      100};  // For looking whether anything is being rendered at all.
+  auto drained = drain(config_.limits.drain_timeout + kBeyond);
+  if (drained.wait_until(deadline) == std::future_status::ready) return 0;
+  const std::size_t left = server_->counters().open;
+  drain(std::chrono::milliseconds(0)).get();
+  drained.get();
+  return left;
+}
+
+Stopped Service::State::stop() {
+  if (stopped_) return *stopped_;
+  stopped_.emplace();
+  // For closing what is idle, and for looking whether anything is being rendered at all.
+  constexpr std::chrono::milliseconds kAtLeast{100};
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
-  if (server_) wait(server_->drain(config_.limits.drain_timeout));
+  if (server_) stopped_->connections_cut = drain_connections(std::max(deadline, now() + kAtLeast));
   wait_for_refreshes(deadline);
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
-    ended_ = drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
+    stopped_->renders_ended =
+        drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
   }
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;
@@ -375,8 +388,16 @@ bool Service::State::stop() {
     });
     flushed.get_future().get();
   }
-  if (admin_server_) wait(admin_server_->drain(std::chrono::milliseconds(100)));
-  return ended_;
+  if (admin_server_) {
+    auto drained = admin_server_->drain(std::chrono::milliseconds(100));
+    asio::co_spawn(background_.executor(), std::move(drained), asio::use_future).get();
+  }
+  return *stopped_;
+}
+
+std::size_t event_loops_of(const Config& config) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -398,7 +419,7 @@ const std::optional<ListenAddress>& Service::admin() const {
 std::vector<std::string> Service::reload(Config config) {
   return state_->reload(std::move(config));
 }
-bool Service::stop() {
+Stopped Service::stop() {
   return state_->stop();
 }
 EngineCounters Service::counters() const {

@@ -30,6 +30,15 @@ struct ServiceOptions {
   std::function<std::unique_ptr<BodyStore>(std::unique_ptr<BodyStore>)> wrap_bodies = {};
 };
 
+// One for each core unless the configuration says how many.
+std::size_t event_loops_of(const Config& config);
+
+// How a service ended.
+struct Stopped {
+  std::size_t connections_cut = 0;  // Those still being answered at the end of limits.drain_timeout.
+  bool renders_ended = true;        // False: pages are still being rendered, for which the destructor waits.
+};
+
 class Service {
  public:
   // Opens the stores and begins to answer. Errors are `invalid` where the configuration or the machine must change first:
@@ -45,9 +54,8 @@ class Service {
   // as it was: listen, admin, threads, table, bodies, memory, pointer_ttl, access_log, limits.renders.
   std::vector<std::string> reload(Config config);
 
-  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks. False: pages are still being
-  // rendered, for which the destructor waits.
-  bool stop();
+  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.
+  Stopped stop();
 
   EngineCounters counters() const;
   EngineGauges gauges() const;

@@ -48,7 +48,7 @@ Result<TomlValue> parse_toml(std::string_view text, const std::string& file) {
     return plain_value(document);
   } catch (const toml::parse_error& error) {
     const TomlPlace place = place_of(error.source());
-    return Error{ErrorCode::invalid, file + ":" + std::to_string(place.line) + ":" +
+    return Error{ErrorCode::invalid, without_controls(file) + ":" + std::to_string(place.line) + ":" +
                                          std::to_string(place.column) +
                                          ": this is not TOML: " + without_controls(error.description()) +
                                          " (text stands in quotes: revalidate = \"60s\")"};

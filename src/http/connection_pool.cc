@@ -14,6 +14,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
+#include "facetheory/http/trusted_roots.h"
+
 namespace facetheory {
 namespace {
 
@@ -44,6 +46,20 @@ bool expect_name(SSL* ssl, const std::string& host, bool verify) {
   if (!no_address) return !verify || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1;
   return SSL_set_tlsext_host_name(ssl, host.c_str()) == 1 &&
          (!verify || SSL_set1_host(ssl, host.c_str()) == 1);
+}
+
+// From the file, or the system's where there is none.
+Result<void> load_roots(asio::ssl::context& tls, const std::string& ca_file) {
+  error_code failed;
+  if (ca_file.empty()) {
+    tls.set_default_verify_paths(failed);
+  } else {
+    tls.load_verify_file(ca_file, failed);
+  }
+  if (!failed) return {};
+  return Error{ErrorCode::invalid, (ca_file.empty() ? "the system's trusted roots" : ca_file) +
+                                       " cannot be loaded: " + failed.message() +
+                                       "; it must be a readable PEM file of certificates"};
 }
 
 }  // namespace
@@ -203,18 +219,15 @@ void ConnectionPool::load_trust() {
   SSL_CTX_set_min_proto_version(tls_->native_handle(), TLS1_2_VERSION);
   tls_->set_verify_mode(options_.verify_tls ? asio::ssl::verify_peer : asio::ssl::verify_none);
   if (!options_.verify_tls) return;
-  error_code failed;
-  if (options_.ca_file.empty()) {
-    tls_->set_default_verify_paths(failed);
-  } else {
-    tls_->load_verify_file(options_.ca_file, failed);
-  }
-  if (failed) {
-    const std::string what =
-        options_.ca_file.empty() ? "the system's trusted roots" : "ca_file " + options_.ca_file;
-    broken_trust_ = Error{ErrorCode::invalid, what + " cannot be loaded: " + failed.message() +
-                                                  "; it must be a readable PEM file of certificates"};
-  }
+  Result<void> loaded = load_roots(*tls_, options_.ca_file);
+  if (loaded) return;
+  broken_trust_ = std::move(loaded).error();
+  if (!options_.ca_file.empty()) broken_trust_->message = "ca_file " + broken_trust_->message;
+}
+
+Result<void> check_ca_file(const std::string& ca_file) {
+  asio::ssl::context tls(asio::ssl::context::tls_client);
+  return load_roots(tls, ca_file);
 }
 
 Error ConnectionPool::failure(ErrorCode code, std::string_view phase, std::string_view why) const {

@@ -126,7 +126,10 @@ Error lmdb_error(int code, std::string_view what, const std::string& directory) 
     case EACCES:
     case EPERM:
     case EROFS:
-      return {ErrorCode::invalid, where + "; make the directory and its files writable for this user"};
+      return {
+          ErrorCode::invalid,
+          where +
+              "; make the directory and its files writable for this user: who reads takes locks there, too"};
     case ENOTDIR:
     case EEXIST:
       return {ErrorCode::invalid, where + "; name a directory, not a file"};

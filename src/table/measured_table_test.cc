@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 class MeasuredTableTest : public testing::Test {
  protected:
   // "get ok 250ms"
-  void observe(std::string_view operation, bool ok, Duration took) {
-    seen_.push_back(std::string(operation) + (ok ? " ok " : " failed ") +
+  void observe(std::string_view operation, const Error* failed, Duration took) {
+    seen_.push_back(std::string(operation) + (failed == nullptr ? " ok " : " failed ") +
                     std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()) +
                     "ms");
   }
@@ -31,9 +31,11 @@ class MeasuredTableTest : public testing::Test {
   std::shared_ptr<FaultScript> script_ = std::make_shared<FaultScript>();
   test::ManualClock clock_;
   std::vector<std::string> seen_;
-  MeasuredTable table_{
-      std::make_shared<FaultyTable>(memory_, script_, clock_),
-      [this](std::string_view operation, bool ok, Duration took) { observe(operation, ok, took); }, clock_};
+  MeasuredTable table_{std::make_shared<FaultyTable>(memory_, script_, clock_),
+                       [this](std::string_view operation, const Error* failed, Duration took) {
+                         observe(operation, failed, took);
+                       },
+                       clock_};
 };
 
 TEST_F(MeasuredTableTest, TellsOfEachOperationByItsNameAndPassesItOn) {
@@ -95,7 +97,10 @@ class ThrowingTable final : public Table {
 TEST_F(MeasuredTableTest, AnOperationThatIsCancelledHasFailed) {
   MeasuredTable table(
       std::make_shared<ThrowingTable>(),
-      [this](std::string_view operation, bool ok, Duration took) { observe(operation, ok, took); }, clock_);
+      [this](std::string_view operation, const Error* failed, Duration took) {
+        observe(operation, failed, took);
+      },
+      clock_);
   EXPECT_THROW((void)run(table.create()), std::runtime_error);
   EXPECT_THAT(seen_, ElementsAre("create failed 0ms"));
 }

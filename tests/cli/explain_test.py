@@ -8,7 +8,10 @@ import concurrent.futures
 import contextlib
 import http.server
 import inspect
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -259,6 +262,23 @@ def data_names_table_and_bodies_for_every_command(cli):
     cli("meta", "/a").is_("missing")
     same(cli.plain("get", "/a", "--data", "here").out, b"<h1>Hello</h1>\n")
     cli.with_environment(FACETHEORY_TABLE="lmdb:other")("meta", "/a", "--data", "here").is_("fresh")
+
+
+def a_table_that_this_user_may_not_write_is_told_with_the_remedy(cli):
+    cli.publish("http://a.test/page")
+    program = pathlib.Path(shutil.copy(cli.program, cli.folder))
+    for path in [cli.folder, *cli.folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() or path == program else 0o444)
+    for path in (cli.folder / "facetheory-data" / "table", cli.folder / "facetheory-data" / "bodies"):
+        path.chmod(0o555)
+    nobody = 65534 if os.geteuid() == 0 else None  # The administrator may write everything.
+    ended = subprocess.run([program, "explain", "http://a.test/page", "--origin", "http://127.0.0.1:1"], cwd=cli.folder,
+                           env=cli.environment, user=nobody, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    for path in cli.folder.rglob("*"):
+        path.chmod(0o755)
+    same(ended.returncode, 2)
+    for text in ("Permission denied", "facetheory-data/table", "writable for this user", "who reads takes locks there, too"):
+        same((text in ended.stderr, ended.stderr), (True, ended.stderr))
 
 
 def run(name, function, program):

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -139,15 +140,18 @@ def is_running(pid):
 class Gateway:
     """`facetheory serve` on a free port, in the folder of a Cli. Ends with the block that it stands in, and must end well."""
 
-    def __init__(self, cli, *words):
-        self.process = subprocess.Popen([cli.program, "serve", *map(str, words), "--listen", "127.0.0.1:0", "--admin", "off"],
-                                        cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    def __init__(self, cli, *words, admin="off"):
+        self.stdout = tempfile.TemporaryFile("w+")  # pylint: disable=consider-using-with
+        self.process = subprocess.Popen([cli.program, "serve", *map(str, words), "--listen", "127.0.0.1:0", "--admin", admin],
+                                        cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, stdout=self.stdout,
                                         stderr=subprocess.PIPE, text=True, errors="replace")
-        self.messages, self.url = [], None
+        self.messages, self.url, self.admin_url, self.out = [], None, None, ""
         for line in self.process.stderr:
             self.messages.append(line)
             if "listening on " in line:
                 self.url = line.split()[-1]
+            if "metrics and health on " in line:
+                self.admin_url = line.split()[-1]
             if line.startswith("facetheory: table "):
                 break
         if self.url is None:
@@ -164,11 +168,19 @@ class Gateway:
             with answer:
                 return answer.code, answer.headers["x-facetheory-isr"], answer.read().decode()
 
+    def asks_admin(self, path):
+        with urllib.request.urlopen(self.admin_url + path, timeout=DEADLINE) as answer:
+            return answer.status, answer.read().decode()
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
         self.process.send_signal(signal.SIGTERM)
         _, rest = self.process.communicate(timeout=DEADLINE)
+        self.stdout.seek(0)
+        self.out = self.stdout.read().splitlines()[-1:]  # What stands after the access log.
+        self.out = self.out[0] if self.out else ""
+        self.stdout.close()
         if kind is None and self.process.returncode != 0:
             raise AssertionError(f"the gateway ended with {self.process.returncode}: {''.join(self.messages)}{rest}")

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""What `facetheory serve` tells its operator: mistakes in the configuration, limits of the machine, stores that fail, and how it ended.
+
+    serve_test.py --facetheory build/release/facetheory [WORD...]
+"""
+import argparse
+import concurrent.futures
+import contextlib
+import http.server
+import inspect
+import json
+import pathlib
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+
+from harness import DEADLINE, Cli, Gateway, same
+
+ORIGIN = 'origin = "http://127.0.0.1:1"\n'
+
+
+def lines_of(answer):
+    return answer.err.removesuffix("\n").split("\n")
+
+
+def next_lines(gateway, count):
+    """Of stderr. A gateway that says less is killed."""
+    too_long = threading.Timer(20, gateway.process.kill)
+    too_long.start()
+    lines = [gateway.process.stderr.readline() for _ in range(count)]
+    too_long.cancel()
+    return lines
+
+
+def every_mistake_stands_on_a_line_of_its_own(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "1 KB"\nthreads = 0\n').encode())
+    for words in (["serve", "--check-config"], ["serve"], ["explain", "/"]):
+        answer = cli.plain(*words)
+        same(answer.code, 2)
+        lines = lines_of(answer)
+        same([line.split(": ")[:2] for line in lines], [["facetheory", "facetheory.toml:2:10"], ["facetheory.toml:3:11", "threads"]])
+        same(lines[-1].endswith(f"see: facetheory {words[0]} --help"), True)
+    same(cli("serve", "--check-config").is_("usage", 2)["error"].count("\n"), 1)
+
+
+def a_value_adds_no_line_and_no_control_character(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "1\\nfacetheory: all is well\\u001b[2J"\n"a\\nb" = 1\n').encode())
+    answer = cli.plain("serve", "--check-config")
+    same(answer.code, 2)
+    same(len(lines_of(answer)), 2)
+    same([c for c in answer.err if ord(c) < 32 and c != "\n"], [])
+    answer.says("\\x0afacetheory: all is well\\x1b[2J", "a\\x0ab")
+    for words in (["--config", "no\nsuch\x1bfile"], ["--table", "x\ny"], ["--origin", "x\ny"]):
+        answer = cli.plain("serve", "--check-config", *words)
+        same(answer.code, 2)
+        same([c for c in answer.err[:-1] if ord(c) < 32 and c != "\n"], [])
+        answer.says("\\x0a")
+
+
+def a_variable_is_named_and_no_file_that_is_not_there(cli):
+    answer = cli.with_environment(FACETHEORY_TABLE="redis:x").plain("serve", "--check-config", "--origin", "http://127.0.0.1:1")
+    same(answer.code, 2)
+    same(answer.err.startswith('facetheory: FACETHEORY_TABLE: "redis:x" is no table'), True)
+
+
+def a_reload_that_fails_names_every_mistake_on_a_line_of_its_own(cli):
+    cli.file("facetheory.toml", ORIGIN.encode())
+    with Gateway(cli) as gateway:
+        cli.file("facetheory.toml", (ORIGIN + 'memory = "1 KB"\n[origins.web]\nurl = "https://x"\nca_file = "nowhere.pem"\n').encode())
+        gateway.process.send_signal(signal.SIGHUP)
+        said = next_lines(gateway, 3)
+    same(said[0], "facetheory: not reloaded, the configuration stays as it was:\n")
+    same(said[1].startswith("facetheory.toml:2:10: memory: "), True)
+    same(said[2].startswith("facetheory.toml:5:11: origins.web.ca_file: nowhere.pem cannot be loaded: "), True)
+
+
+def check_config_refuses_what_could_answer_no_request(cli):
+    cli.file("facetheory.toml", b'[origins.web]\nurl = "https://127.0.0.1:1"\nca_file = "nowhere.pem"\n')
+    cli("serve", "--check-config").is_("usage", 2).says("origins.web.ca_file: nowhere.pem cannot be loaded")
+    cli.file("facetheory.toml", b'[origins.a]\nurl = "http://127.0.0.1:1"\n[origins.b]\nurl = "http://127.0.0.1:2"\n')
+    cli("serve", "--check-config").is_("usage", 2).says('facetheory.toml: origin: is missing', 'write origin = "a"')
+
+
+class SlowOrigin(http.server.ThreadingHTTPServer):
+    """Answers once it is `released`."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), SlowAnswers)
+        self.asked, self.released = threading.Event(), threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def lines(self):
+        return f'origin = "http://127.0.0.1:{self.server_port}"\n'
+
+
+class SlowAnswers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.server.asked.set()
+        self.server.released.wait(DEADLINE)
+        with contextlib.suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Length", "1")
+            self.end_headers()
+            self.wfile.write(b"x")
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def open_files(gateway):
+    """Soft and hard limit of the running process."""
+    limits = pathlib.Path(f"/proc/{gateway.process.pid}/limits").read_text().splitlines()
+    return next(line for line in limits if line.startswith("Max open files")).split()[3:5]
+
+
+def the_limit_of_open_files_is_raised_and_one_that_is_too_low_told(cli):
+    cli.file("facetheory.toml", (ORIGIN + "threads = 2\n[limits]\nconnections = 300\n").encode())
+    for hard, enough in (("500", False), ("2000", True)):
+        shell = cli.folder / "limited"
+        shell.write_text(f'#!/bin/sh\nulimit -Sn 100\nulimit -Hn {hard}\nexec {cli.program} "$@"\n')
+        shell.chmod(0o755)
+        with Gateway(Cli(shell, cli.folder)) as gateway:
+            same(open_files(gateway), [hard, hard])
+        warnings = [line for line in gateway.messages if "warning" in line]
+        same(len(warnings), 0 if enough else 1)
+        for text in () if enough else ("may have 500 files", f"may need {300 + 64 * 3 + 256},", "300 of them", "ulimit -n", "LimitNOFILE"):
+            same((text in warnings[0], warnings[0]), (True, warnings[0]))
+
+
+def the_limit_of_memory_is_that_of_what_is_counted(cli):
+    cli.file("facetheory.toml", (ORIGIN + 'memory = "16 MiB"\n').encode())
+    with Gateway(cli, admin="127.0.0.1:0") as gateway:
+        metrics = gateway.asks_admin("/metrics")[1]
+    same('facetheory_memory_limit_bytes{kind="pages"} 10485760' in metrics, True)  # Five eighths.
+
+
+def connections_that_the_end_cuts_are_counted(cli):
+    with SlowOrigin() as origin:
+        cli.file("facetheory.toml", (origin.lines() + '[limits]\ndrain_timeout = "500ms"\n').encode())
+        with Gateway(cli, "--json") as gateway:
+            host, port = gateway.url.removeprefix("http://").split(":")
+            with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))) as asking:
+                asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                same(origin.asked.wait(DEADLINE), True)
+                gateway.process.send_signal(signal.SIGTERM)
+                same(next_lines(gateway, 2)[1], "facetheory: cut 1 connection that had not ended within limits.drain_timeout\n")
+        same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 1})
+        origin.released.set()
+        origin.shutdown()
+
+
+def an_end_without_haste_cuts_nobody(cli):
+    cli.file("facetheory.toml", (ORIGIN + '[limits]\ndrain_timeout = "0s"\n').encode())
+    with Gateway(cli, "--json") as gateway:
+        same(gateway.get("/")[0], 502)
+        host, port = gateway.url.removeprefix("http://").split(":")
+        idle = socket.create_connection((host, int(port)))
+    idle.close()
+    same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 0})
+
+
+def bodies_that_cannot_be_written_are_told(cli):
+    with SlowOrigin() as origin:
+        origin.released.set()
+        cli.file("facetheory.toml", origin.lines().encode())
+        with Gateway(cli, admin="127.0.0.1:0") as gateway:
+            shutil.rmtree(cli.folder / "facetheory-data" / "bodies")
+            cli.file("facetheory-data/bodies")
+            same(gateway.get("/")[:2], (200, "uncached"))
+            said = next_lines(gateway, 1)[0]
+            same(said.startswith("facetheory: warning: the body store failed (write): "), True)
+        origin.shutdown()
+
+
+def run(name, function, program):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            function(Cli(program, folder))
+            return f"ok {name}\n"
+        except Exception:  # pylint: disable=broad-except
+            return f"{traceback.format_exc()}not ok {name}\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--facetheory", default="build/release/facetheory")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    program = pathlib.Path(options.facetheory).resolve()
+    cases = [(f.__name__.replace("_", " "), f, program) for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+             if list(inspect.signature(f).parameters) == ["cli"]]
+    cases = [case for case in cases if all(word in case[0] for word in options.words)]
+    failed = not cases
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
+            print(job.result(), end="", flush=True)
+            failed = failed or "not ok " in job.result()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
