@@ -45,7 +45,7 @@ void Readiness::close() {
 bool Readiness::add(int socket, std::shared_ptr<Owner> owner) {
   const auto place = static_cast<std::size_t>(socket);
   if (owners_.size() <= place) owners_.resize(place + 1);
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.fd = socket}};
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET, .data = {.fd = socket}};
   if (epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, socket, &event) != 0) return false;
   owners_[place] = std::move(owner);
   return true;
@@ -78,7 +78,8 @@ void Readiness::look() {
       const std::shared_ptr<Owner> owner = owners_[place];
       owner->on_change({.readable = (event.events & EPOLLIN) != 0,
                         .writable = (event.events & EPOLLOUT) != 0,
-                        .hung_up = (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0});
+                        .hung_up = (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0,
+                        .urgent = (event.events & EPOLLPRI) != 0});
     }
     if (count < kBusy) return;
   }

@@ -23,6 +23,7 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
     bool readable = false;
     bool writable = false;
     bool hung_up = false;  // The other side sends no more, or the connection broke.
+    bool urgent = false;   // There are urgent bytes, before which reading stops as if there were no more.
   };
 
   class Owner {

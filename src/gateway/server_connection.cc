@@ -95,8 +95,7 @@ void ServerConnection::start() {
   const int on = 1;
   setsockopt(native_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(native_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(native_, SOL_SOCKET, SO_OOBINLINE, &on,
-             sizeof on);  // Otherwise reading stops before urgent bytes.
+  setsockopt(native_, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);  // Urgent bytes are bytes like others.
   wait_for_request();
 }
 
@@ -144,7 +143,7 @@ void ServerConnection::wait_readable() {
 }
 
 void ServerConnection::on_change(Readiness::Change change) {
-  hung_up_ = hung_up_ || change.hung_up;
+  reads_on_ = reads_on_ || change.hung_up || change.urgent;
   if (parting_) {
     read_until_client_parts();
   } else if (unsent_) {
@@ -171,7 +170,7 @@ void ServerConnection::read_requests() {
   if (begun) return;
   wait_readable();
   // There may be more, of which the loop is not told again. Others first.
-  if (count == loop_->received.size() || hung_up_)
+  if (count == loop_->received.size() || reads_on_)
     asio::post(loop_->executor, [self = shared_from_this()] {
       if (!self->busy_ && !self->closed_) self->read_requests();
     });

@@ -139,7 +139,7 @@ class ServerConnection final : public ServerExchange,
 
   std::size_t place_ = 0;  // In the loop's list.
   bool watched_ = false;
-  bool hung_up_ = false;                 // The client sends no more.
+  bool reads_on_ = false;                // However few bytes came: there may be more, or an end.
   boost::asio::ip::tcp::socket socket_;  // Open while a coroutine answers.
   std::string input_;                    // Received and not yet consumed.
   std::size_t head_seen_ = 0;            // Of it: where no head ends.

@@ -150,6 +150,7 @@ def connections_that_the_end_cuts_are_counted(cli):
                 same(origin.asked.wait(DEADLINE), True)
                 gateway.process.send_signal(signal.SIGTERM)
                 same(next_lines(gateway, 2)[1], "facetheory: cut 1 connection that had not ended within limits.drain_timeout\n")
+                gateway.process.wait(DEADLINE)  # A second signal would end it at once.
         same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 1})
         origin.released.set()
         origin.shutdown()
