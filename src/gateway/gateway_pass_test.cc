@@ -1,4 +1,5 @@
 // What is passed on, through a whole gateway: bodies, trailers, interim answers, other protocols, origins that fail.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -6,19 +7,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/clock.h"
 #include "facetheory/gateway/event_loop.h"
 
 #include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"
+#include "tests/support/scripted_server.h"
 
 namespace facetheory {
 namespace {
 
 using namespace std::chrono_literals;
 using test::GatewayBed;
+using test::Peer;
 using test::RawClient;
 using test::read_reply;
 using test::Reply;
+using test::ScriptedServer;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -287,23 +293,82 @@ TEST(GatewayPass, AnOriginThatIsNotThereIsABadGateway) {
   EXPECT_EQ(read_reply(client).status, 502);
 }
 
-TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnection) {
-  std::atomic<bool> broken = false;
-  const ExchangeHandler handler = [&broken](ServerExchange& exchange) -> Task<void> {
+TEST(GatewayPass, AClientThatSendsNoMoreStillGetsItsAnswer) {
+  GatewayBed bed;
+  const std::string requests[] = {
+      "GET /a HTTP/1.1\r\nHost: x\r\nCookie: session=1\r\n\r\n",
+      "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi",
+  };
+  for (const std::string& request : requests) {
+    bed.origin.hold("/a");
+    RawClient client(bed.port());
+    client.send(request);
+    client.shut_down_sending();
+    ASSERT_TRUE(bed.origin.wait_for("/a", bed.origin.count("/a") + 1));
+    bed.origin.let_go("/a");
+    const Reply reply = read_reply(client);
+    EXPECT_EQ(reply.status, 200) << request;
+    EXPECT_THAT(reply.body, StartsWith("/a ")) << request;
+  }
+}
+
+TEST(GatewayPass, ADownloadGoesOnWhenTheClientSendsNoMore) {
+  std::atomic<bool> go_on = false;
+  const ExchangeHandler handler = [&go_on](ServerExchange& exchange) -> Task<void> {
     [[maybe_unused]] auto begun = co_await exchange.begin(200, {}, std::nullopt);
-    [[maybe_unused]] auto written = co_await exchange.write("event");
-    co_await exchange.client_left();
-    broken = true;
+    [[maybe_unused]] auto written = co_await exchange.write("first");
+    while (!go_on)
+      co_await system_clock().sleep_for(2ms);
+    for (int i = 0; i < 20; ++i) {
+      co_await system_clock().sleep_for(1ms);
+      [[maybe_unused]] auto more = co_await exchange.write("more");
+    }
+    [[maybe_unused]] auto finished = co_await exchange.finish({});
   };
   StreamingBed bed(handler, "[defaults]\ncache = false\n");
+  RawClient client(bed.port());
+  client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.until("first"), HasSubstr("200 OK"));
+  client.shut_down_sending();
+  go_on = true;
+  EXPECT_THAT(client.rest(), EndsWith("more\r\n0\r\n\r\n"));
+}
+
+// The origin is silent: nothing is written to the client, by which it could be noticed.
+TEST(GatewayPass, ABrokenConnectionEndsTheOriginsOne) {
+  std::atomic<bool> closed = false;
+  ScriptedServer origin([&closed](Peer& peer) {
+    peer.read_request();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n");
+    if (peer.wait_for_close()) closed = true;
+  });
+  auto service = *Service::start(test::bed_config(origin.port(), "[defaults]\ncache = false\n"));
+  RawClient client(service->listening().front().port);
+  client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.until("event"), HasSubstr("event"));
+  client.reset();
+  EXPECT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.open_connections() == 0; }));
+  EXPECT_TRUE(closed);
+}
+
+TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnectionWithTheNextEvents) {
+  std::atomic<bool> closed = false;
+  ScriptedServer origin([&closed](Peer& peer) {
+    peer.read_request();
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 2500 && !closed; ++i) {
+      closed = !peer.write("5\r\nevent\r\n");
+      std::this_thread::sleep_for(2ms);
+    }
+  });
+  auto service = *Service::start(test::bed_config(origin.port(), "[defaults]\ncache = false\n"));
   {
-    RawClient client(bed.port());
+    RawClient client(service->listening().front().port);
     client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_THAT(client.until("event"), HasSubstr("event"));
   }
-  for (int i = 0; i < 2500 && !broken; ++i)
-    std::this_thread::sleep_for(2ms);
-  EXPECT_TRUE(broken);
+  EXPECT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.open_connections() == 0; }));
+  EXPECT_TRUE(closed);
 }
 
 }  // namespace

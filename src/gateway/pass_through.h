@@ -1,7 +1,7 @@
 // Passing a request to the origin and its answer back, both in pieces: any method, bodies of any size, trailers, interim
 // answers, Expect: 100-continue, and the bytes of another protocol after an Upgrade.
 //
-// Runs on the event loop of the client's connection. When the client leaves, the origin's connection is closed.
+// Runs on the event loop of the client's connection. When the client's connection breaks, the origin's is closed.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,7 @@ RawClient::RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM
 }
 
 RawClient::~RawClient() {
-  ::close(socket_);
+  if (socket_ >= 0) ::close(socket_);
 }
 
 void RawClient::send(std::string_view bytes) {
@@ -39,6 +39,12 @@ void RawClient::send(std::string_view bytes) {
 
 void RawClient::shut_down_sending() {
   ::shutdown(socket_, SHUT_WR);
+}
+
+void RawClient::reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::close(std::exchange(socket_, -1));
 }
 
 std::string RawClient::receive() {
