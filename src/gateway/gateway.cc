@@ -102,6 +102,7 @@ class Gateway::Request {
   std::string tenant_;
   std::vector<Key> rows_;             // What decided on the pages that were looked at.
   std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
+  const Headers no_fields_ = {};
   std::string state_ = "refused";
   std::string reason_;
 };
@@ -374,6 +375,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     pass.before_answer = [this](int answered, const Headers& headers) {
       return invalidate_after(answered, headers);
     };
+    pass.without_answer = [this] { return invalidate_after(200, no_fields_); };
   }
   OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));

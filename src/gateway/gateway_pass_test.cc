@@ -300,11 +300,12 @@ TEST(GatewayPass, AClientThatSendsNoMoreStillGetsItsAnswer) {
       "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi",
   };
   for (const std::string& request : requests) {
+    const std::size_t before = bed.origin.count("/a");
     bed.origin.hold("/a");
     RawClient client(bed.port());
     client.send(request);
     client.shut_down_sending();
-    ASSERT_TRUE(bed.origin.wait_for("/a", bed.origin.count("/a") + 1));
+    ASSERT_TRUE(bed.origin.wait_for("/a", before + 1));
     bed.origin.let_go("/a");
     const Reply reply = read_reply(client);
     EXPECT_EQ(reply.status, 200) << request;
@@ -369,6 +370,105 @@ TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnectionWithTheNextEvents) {
   }
   EXPECT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.open_connections() == 0; }));
   EXPECT_TRUE(closed);
+}
+
+// Whether the page, which was a hit, is rendered again within five seconds.
+bool is_made_anew(std::uint16_t port, const std::string& path) {
+  for (int i = 0; i < 1000; ++i) {
+    RawClient client(port);
+    client.send("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    if (read_reply(client).state() == "miss") return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+TEST(GatewayPass, WhatAClientChangedBeforeItLeftIsNotServedAsItWas) {
+  for (const bool broken : {true, false}) {
+    GatewayBed bed;
+    bed.get("/a", {{"Host", "x"}});
+    ASSERT_EQ(bed.get("/a", {{"Host", "x"}}).state(), "hit");
+    bed.origin.hold("/a");
+    {
+      RawClient client(bed.port());
+      client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+      ASSERT_TRUE(bed.origin.wait_for("/a", 2));
+      if (broken) client.reset();
+    }
+    EXPECT_EQ(bed.get("/a", {{"Host", "x"}}).state(), "hit") << "nothing has changed yet";
+    bed.origin.let_go("/a");
+    EXPECT_TRUE(is_made_anew(bed.port(), "/a")) << broken;
+  }
+}
+
+// An origin with pages, that does to a POST what a test says.
+ScriptedServer::Script pages_and(std::function<void(Peer&)> post) {
+  return [post = std::move(post)](Peer& peer) {
+    while (const auto request = peer.read_request()) {
+      if (request->starts_with("POST")) return post(peer);
+      peer.write(test::http_answer(200, "page", "Cache-Control: max-age=1000\r\n"));
+    }
+  };
+}
+
+TEST(GatewayPass, WhatNobodyKnowsToHaveFailedInvalidatesThePage) {
+  ScriptedServer origin(pages_and([](Peer&) {}));
+  auto service = *Service::start(test::bed_config(origin.port(), ""));
+  const std::uint16_t port = service->listening().front().port;
+  const auto get = [&] {
+    RawClient client(port);
+    client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    return read_reply(client).state();
+  };
+  EXPECT_EQ(get(), "miss");
+  EXPECT_EQ(get(), "hit");
+  RawClient client(port);
+  client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+  EXPECT_EQ(read_reply(client).status, 502);
+  EXPECT_EQ(get(), "miss");
+}
+
+TEST(GatewayPass, WhatCertainlyFailedInvalidatesNothing) {
+  ScriptedServer origin(pages_and([](Peer& peer) { peer.write(test::http_answer(500, "no")); }));
+  auto service = *Service::start(test::bed_config(origin.port(), ""));
+  const std::uint16_t port = service->listening().front().port;
+  RawClient client(port);
+  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(read_reply(client).state(), "miss");
+  client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+  EXPECT_EQ(read_reply(client).status, 500);
+  // A request that the origin never got whole.
+  RawClient leaves(port);
+  leaves.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhi");
+  leaves.shut_down_sending();
+  EXPECT_EQ(leaves.rest(), "");
+  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(read_reply(client).state(), "hit");
+}
+
+// An interim answer shows that the client is gone, and its connection is closed with all that goes on for it.
+TEST(GatewayPass, WhatAClientChangedIsNotServedAsItWasAlsoWhenItsConnectionIsClosed) {
+  std::atomic<bool> gone = false;
+  ScriptedServer origin(pages_and([&gone](Peer& peer) {
+    for (int i = 0; i < 5000 && !gone; ++i)
+      std::this_thread::sleep_for(2ms);
+    for (int i = 0; i < 5; ++i)
+      peer.write("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
+    peer.wait_for_close();
+  }));
+  auto service = *Service::start(test::bed_config(origin.port(), ""));
+  const std::uint16_t port = service->listening().front().port;
+  for (const char* state : {"miss", "hit"}) {
+    RawClient client(port);
+    client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(read_reply(client).state(), state);
+  }
+  RawClient client(port);
+  client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+  ASSERT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.requests().size() == 2; }));
+  client.reset();
+  gone = true;
+  EXPECT_TRUE(is_made_anew(port, "/a"));
 }
 
 }  // namespace
