@@ -352,6 +352,19 @@ TEST(GatewayPass, ABrokenConnectionEndsTheOriginsOne) {
   EXPECT_TRUE(closed);
 }
 
+TEST(GatewayPass, AConnectionThatBreaksBeforeTheAnswerEndsTheOriginsOne) {
+  ScriptedServer origin([](Peer& peer) {
+    peer.read_request();
+    peer.wait_for_close();
+  });
+  auto service = *Service::start(test::bed_config(origin.port(), "[defaults]\ncache = false\n"));
+  RawClient client(service->listening().front().port);
+  client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.connections() == 1; }));
+  client.reset();
+  EXPECT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.open_connections() == 0; }));
+}
+
 TEST(GatewayPass, AClientThatLeavesEndsTheOriginsConnectionWithTheNextEvents) {
   std::atomic<bool> closed = false;
   ScriptedServer origin([&closed](Peer& peer) {

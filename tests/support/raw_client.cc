@@ -49,7 +49,9 @@ void RawClient::reset() {
 
 std::string RawClient::receive() {
   std::array<char, 16384> some{};
-  const auto count = ::recv(socket_, some.data(), some.size(), 0);
+  auto count = ::recv(socket_, some.data(), some.size(), 0);
+  while (count < 0 && errno == EINTR)
+    count = ::recv(socket_, some.data(), some.size(), 0);
   if (count > 0) return std::string(some.data(), static_cast<std::size_t>(count));
   if (count == 0 || errno == ECONNRESET) return {};
   return std::string("(") + std::strerror(errno) + ")";
