@@ -229,7 +229,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::failed:
       case ServedAs::uncached:
         if (served->body->metadata.status == 0)
-          co_return co_await pass("it is larger than pages may be", forwarded.value_or(Forwarded::uri_miss));
+          co_return co_await pass("it is larger than pages may be, or a stream",
+                                  forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), before, forwarded);

@@ -28,6 +28,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 using testing::StartsWith;
 
 // An origin that answers in pieces, and a gateway in front of it.
@@ -482,6 +483,55 @@ TEST(GatewayPass, WhatAClientChangedIsNotServedAsItWasAlsoWhenItsConnectionIsClo
   client.reset();
   gone = true;
   EXPECT_TRUE(is_made_anew(port, "/a"));
+}
+
+// An origin whose answer begins with these fields and some bytes, and does not end before the client leaves.
+ScriptedServer::Script endless(const std::string& fields) {
+  return [fields](Peer& peer) {
+    while (peer.read_request()) {
+      if (!peer.write("HTTP/1.1 200 OK\r\n" + fields +
+                      "Transfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n"))
+        return;
+      peer.wait_for_close();
+      return;
+    }
+  };
+}
+
+TEST(GatewayPass, AStreamThatIsNotToBeStoredBeginsAtOnce) {
+  for (const char* fields : {"Content-Type: text/event-stream\r\n", "Cache-Control: no-store\r\n",
+                             "Cache-Control: max-age=60\r\nContent-Type: text/event-stream; charset=utf-8\r\n"}) {
+    ScriptedServer origin(endless(fields));
+    auto service = *Service::start(test::bed_config(origin.port(), "[defaults]\nrevalidate = \"60s\"\n"));
+    for (const std::size_t asked : {2U, 3U}) {  // Once to render, and then for each client.
+      RawClient client(service->listening().front().port);
+      client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+      const std::string came = client.until("event\r\n");
+      EXPECT_THAT(came, EndsWith("event\r\n")) << fields;
+      EXPECT_THAT(came, HasSubstr("X-FaceTheory-ISR: pass")) << fields;
+      EXPECT_THAT(origin.requests(), SizeIs(asked)) << fields;
+      client.reset();
+    }
+  }
+}
+
+TEST(GatewayPass, WhoAcceptsNothingButEventsIsNoReaderOfPages) {
+  GatewayBed bed;
+  for (const char* state : {"miss", "hit", "hit"})
+    EXPECT_EQ(bed.get("/a", {{"Accept", "text/html"}}).state(), state);
+  EXPECT_EQ(bed.get("/a", {{"Accept", "text/event-stream"}}).state(), "pass");
+  EXPECT_EQ(bed.get("/a", {{"Accept", "text/event-stream;q=1"}}).state(), "pass");
+  EXPECT_EQ(bed.get("/a", {{"Accept", "text/event-stream, text/html"}}).state(), "hit");
+  EXPECT_EQ(bed.get("/a", {{"Accept", "text/html"}}).state(), "hit");
+}
+
+TEST(GatewayPass, WhatIsNotToBeStoredAndSoonEndsIsAskedForOnce) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Cache-Control", "no-store"}}, "mine");
+  const Reply reply = bed.get("/a");
+  EXPECT_EQ(reply.body, "mine");
+  EXPECT_EQ(reply.state(), "uncached");
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
 }
 
 }  // namespace

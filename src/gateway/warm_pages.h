@@ -86,7 +86,7 @@ class WarmPages {
   std::size_t size() const { return pages_.size(); }
 
  private:
-  enum class Meaning { ignored, counts, etag, date, cookies, connection, long_way };
+  enum class Meaning { ignored, counts, etag, date, cookies, connection, accepted, long_way };
   struct Judged {
     Meaning meaning = Meaning::ignored;
     std::string name = {};  // Of a field: in lower case.

@@ -6,14 +6,16 @@
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
 //   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is larger
 //                than max_response_header_bytes, say
-//   exhausted    the body of the answer is larger than max_response_bytes
+//   exhausted    the body of the answer is larger than max_response_bytes, or was not there when its BodyPatience ended
 // The client may be used from any thread; its connections live on a strand of the executor it was made with,
 // which must keep running while calls are in flight. Cancelling a call closes its connection.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "facetheory/base/result.h"
@@ -43,6 +45,11 @@ struct HttpClientOptions {
   bool single_threaded = false;
 };
 
+// How long the body may take from when the head has come; empty: as long as the call may. Zero: it is not wanted. Called
+// on the client's strand; must not throw.
+using BodyPatience =
+    std::function<std::optional<std::chrono::milliseconds>(int status, const Headers& headers)>;
+
 class ConnectionPool;
 
 class HttpClient {
@@ -54,6 +61,7 @@ class HttpClient {
 
   // One attempt. Any complete answer, whatever its status, is a value.
   Task<Result<HttpResponse>> send(HttpRequest request);
+  Task<Result<HttpResponse>> send(HttpRequest request, BodyPatience patience);
 
   // Sends the head and returns; `request.body` is ignored, `body` says what the caller will write (not until_close).
   // "Connection: Upgrade" is written where there is a field Upgrade, "Connection: TE" where there is a field TE.
