@@ -383,6 +383,8 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
   reason_ = passed.error().message;
+  if (passed.error().code == ErrorCode::exhausted)
+    co_return co_await refuse(503, "too much is asked of the origin at once", parts_.isr.now() + 1);
   co_await refuse(502, "the origin gave no answer");
 }
 

@@ -489,8 +489,7 @@ TEST(GatewayPass, WhatAClientChangedIsNotServedAsItWasAlsoWhenItsConnectionIsClo
 ScriptedServer::Script endless(const std::string& fields) {
   return [fields](Peer& peer) {
     while (peer.read_request()) {
-      if (!peer.write("HTTP/1.1 200 OK\r\n" + fields +
-                      "Transfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n"))
+      if (!peer.write("HTTP/1.1 200 OK\r\n" + fields + "Transfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n"))
         return;
       peer.wait_for_close();
       return;
@@ -499,8 +498,9 @@ ScriptedServer::Script endless(const std::string& fields) {
 }
 
 TEST(GatewayPass, AStreamThatIsNotToBeStoredBeginsAtOnce) {
-  for (const char* fields : {"Content-Type: text/event-stream\r\n", "Cache-Control: no-store\r\n",
-                             "Cache-Control: max-age=60\r\nContent-Type: text/event-stream; charset=utf-8\r\n"}) {
+  for (const char* fields :
+       {"Content-Type: text/event-stream\r\n", "Cache-Control: no-store\r\n",
+        "Cache-Control: max-age=60\r\nContent-Type: text/event-stream; charset=utf-8\r\n"}) {
     ScriptedServer origin(endless(fields));
     auto service = *Service::start(test::bed_config(origin.port(), "[defaults]\nrevalidate = \"60s\"\n"));
     for (const std::size_t asked : {2U, 3U}) {  // Once to render, and then for each client.
@@ -532,6 +532,50 @@ TEST(GatewayPass, WhatIsNotToBeStoredAndSoonEndsIsAskedForOnce) {
   EXPECT_EQ(reply.body, "mine");
   EXPECT_EQ(reply.state(), "uncached");
   EXPECT_EQ(bed.origin.count("/a"), 1U);
+}
+
+// A gateway that may have one connection to that origin, which it stores nothing of.
+Config one_connection(const ScriptedServer& origin) {
+  Config config = test::bed_config(origin.port(), "[defaults]\ncache = false\n");
+  config.threads = 1;
+  config.origins.at("default").connections = 1;
+  config.origins.at("default").connect_timeout = 100ms;
+  return config;
+}
+
+TEST(GatewayPass, ATunnelKeepsNobodyElseFromTheOrigin) {
+  ScriptedServer origin([](Peer& peer) {
+    while (const auto request = peer.read_request()) {
+      if (request->find("Upgrade: ") == std::string::npos) {
+        peer.write(test::http_answer(200, "page"));
+        continue;
+      }
+      peer.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+      peer.wait_for_close();
+      return;
+    }
+  });
+  auto service = *Service::start(one_connection(origin));
+  RawClient tunnel(service->listening().front().port);
+  tunnel.send("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+  EXPECT_THAT(tunnel.until("\r\n\r\n"), StartsWith("HTTP/1.1 101"));
+  RawClient client(service->listening().front().port);
+  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(read_reply(client).body, "page");
+}
+
+TEST(GatewayPass, WhoFindsNoConnectionToTheOriginFreeIsToldToComeAgain) {
+  ScriptedServer origin(endless("Content-Type: text/event-stream\r\n"));
+  auto service = *Service::start(one_connection(origin));
+  RawClient stream(service->listening().front().port);
+  stream.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(stream.until("event"), HasSubstr("event"));
+  RawClient client(service->listening().front().port);
+  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  const Reply refused = read_reply(client);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.field("retry-after"), "1");
+  EXPECT_THAT(origin.requests(), SizeIs(1));
 }
 
 }  // namespace

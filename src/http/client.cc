@@ -80,6 +80,7 @@ Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, Http
   if (!head) co_return std::move(head).error();
   plan.head = *std::move(head);
   plan.method = std::move(request.method);
+  plan.slot_by = deadline;
   plan.connect_by = deadline;
   plan.deadline = deadline;
   Task<Result<HttpResponse>> call =
@@ -105,7 +106,8 @@ Task<Opened> open_exchange(std::shared_ptr<ConnectionPool> pool, HttpRequest req
   plan.may_upgrade = request.headers.get("Upgrade").has_value();
   plan.awaits_continue = same_text(request.headers.get("Expect").value_or(""), "100-continue");
   plan.method = std::move(request.method);
-  plan.connect_by = std::chrono::steady_clock::now() + pool->options().total_timeout;
+  plan.slot_by = std::chrono::steady_clock::now() + pool->options().connect_timeout;
+  plan.connect_by = plan.slot_by + pool->options().connect_timeout;
   Task<Opened> begin = begin_exchange(pool, std::move(plan));
   co_return co_await pool->here(std::move(begin));
 }
