@@ -24,6 +24,7 @@ using test::RawClient;
 using test::read_reply;
 using test::Reply;
 using test::ScriptedServer;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -576,6 +577,41 @@ TEST(GatewayPass, WhoFindsNoConnectionToTheOriginFreeIsToldToComeAgain) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.field("retry-after"), "1");
   EXPECT_THAT(origin.requests(), SizeIs(1));
+}
+
+TEST(GatewayPass, WhoLeavesWhileItWaitsForItsTurnIsNotAskedFor) {
+  std::atomic<bool> end = false;
+  ScriptedServer origin([&end](Peer& peer) {
+    while (peer.read_request()) {
+      for (int i = 0; i < 2500 && !end; ++i)
+        std::this_thread::sleep_for(2ms);
+      peer.write(test::http_answer(200, "page"));
+    }
+  });
+  Config config = one_connection(origin);
+  config.origins.at("default").connect_timeout = 10s;
+  auto service = *Service::start(std::move(config));
+  const std::uint16_t port = service->listening().front().port;
+  RawClient first(port);
+  first.send("GET /first HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(origin.wait_until([](const ScriptedServer& server) { return server.requests().size() == 1; }));
+  RawClient leaves(port);
+  leaves.send("GET /leaves HTTP/1.1\r\nHost: x\r\n\r\n");
+  // Each is answered after what the loop has read before it.
+  const auto round = [&] {
+    RawClient client(port);
+    client.send("GET /a/../b HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(read_reply(client).status, 400);
+  };
+  round();
+  leaves.reset();
+  round();
+  end = true;
+  EXPECT_EQ(read_reply(first).body, "page");
+  RawClient last(port);
+  last.send("GET /last HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(read_reply(last).body, "page");
+  EXPECT_THAT(origin.requests(), ElementsAre(StartsWith("GET /first "), StartsWith("GET /last ")));
 }
 
 }  // namespace

@@ -253,6 +253,13 @@ class Passing {
   bool tunnel_ = false;
 };
 
+using Opened = Result<std::unique_ptr<HttpExchange>>;
+
+Task<void> open_into(std::optional<Opened>& opened, HttpClient& origin, HttpRequest request,
+                     BodyFraming framing) {
+  opened.emplace(co_await origin.open(std::move(request), framing));
+}
+
 }  // namespace
 
 std::optional<std::string> wanted_protocol(const Headers& request) {
@@ -283,9 +290,18 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
   const auto began = std::chrono::steady_clock::now();
   for (int attempt = 0;; ++attempt) {
     HttpRequest request = pass.request;
-    auto exchange = co_await origin.open(std::move(request), framing);
-    if (!exchange) co_return std::move(exchange).error();
-    Passing passing(client, **exchange, pass, executor);
+    std::optional<Opened> exchange;
+    Task<void> opening = open_into(exchange, origin, std::move(request), framing);
+    if (repeatable) {
+      // Nobody asks the origin for a client that has left while it waited for its turn.
+      Task<void> leaving = client.client_left();
+      co_await (std::move(opening) || std::move(leaving));
+      if (!exchange) co_return Result<void>{};
+    } else {
+      co_await std::move(opening);
+    }
+    if (!*exchange) co_return std::move(*exchange).error();
+    Passing passing(client, ***exchange, pass, executor);
     Result<void> passed;
     std::exception_ptr interrupted;
     try {
