@@ -444,7 +444,8 @@ TEST(GatewayPass, WhatNobodyKnowsToHaveFailedInvalidatesThePage) {
 }
 
 TEST(GatewayPass, WhatCertainlyFailedInvalidatesNothing) {
-  ScriptedServer origin(pages_and([](Peer& peer) { peer.write(test::http_answer(500, "no")); }));
+  ScriptedServer origin(
+      pages_and([](Peer& peer) { peer.write(test::http_answer(500, "no", "Connection: close\r\n")); }));
   auto service = *Service::start(test::bed_config(origin.port(), ""));
   const std::uint16_t port = service->listening().front().port;
   RawClient client(port);
