@@ -79,6 +79,11 @@ LoopThread::LoopThread(const char* name, Urgency urgency)
 }
 
 LoopThread::~LoopThread() {
+  end();
+}
+
+void LoopThread::end() {
+  if (!thread_.joinable()) return;
   guard_.reset();
   context_.stop();
   thread_.join();

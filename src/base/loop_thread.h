@@ -26,6 +26,11 @@ class LoopThread {
   // The name is what `top -H` shows: up to 15 characters.
   explicit LoopThread(const char* name, Urgency urgency = Urgency::ordinary);
   ~LoopThread();
+
+  // Nothing runs on it any more when this returns. For an owner of what runs here and has sockets here, too: it must not go
+  // while the thread is there, nor later than the loop.
+  void end();
+
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 

@@ -5,6 +5,7 @@
 #include "facetheory/gateway/pass_through.h"
 #include "facetheory/gateway/peers.h"
 #include "facetheory/gateway/replay.h"
+#include "facetheory/http/field_values.h"
 
 namespace facetheory {
 
@@ -56,6 +57,8 @@ AskedPage asked_page(const Site& site, std::string_view method, std::string_view
     asked.found = std::move(*bypass);
   } else if (wanted_protocol(headers)) {
     asked.found = Bypass{"it asks for another protocol"};
+  } else if (is_event_stream(combined(asked.headers, "accept").value_or(""))) {
+    asked.found = Bypass{"it asks for an event stream"};
   } else if (asked.rules.for_origin) {
     asked.found = Bypass{"only the origin can tell whether its condition holds"};
   } else {

@@ -128,6 +128,7 @@ class Gateway::Request {
   std::string tenant_;
   std::vector<Key> rows_;             // What decided on the pages that were looked at.
   std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
+  const Headers no_fields_ = {};
   std::string state_ = "refused";
   std::string reason_;
 };
@@ -260,7 +261,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::failed:
       case ServedAs::uncached:
         if (served->body->metadata.status == 0)
-          co_return co_await pass("it is larger than pages may be", forwarded.value_or(Forwarded::uri_miss));
+          co_return co_await pass("it is larger than pages may be, or a stream",
+                                  forwarded.value_or(Forwarded::uri_miss));
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), before, forwarded);
@@ -400,12 +402,15 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     pass.before_answer = [this](int answered, const Headers& headers) {
       return invalidate_after(answered, headers);
     };
+    pass.without_answer = [this] { return invalidate_after(200, no_fields_); };
   }
   OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
   auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
   if (passed) timing.answered(exchange_.status());
   if (passed || exchange_.answered()) co_return;
   reason_ = passed.error().message;
+  if (passed.error().code == ErrorCode::exhausted)
+    co_return co_await refuse(503, "too much is asked of the origin at once", parts_.isr.now() + 1);
   co_await refuse(502, "the origin gave no answer");
 }
 

@@ -70,8 +70,9 @@ class ServerExchange {
   // 100, 103 and others that come before the answer.
   virtual Task<Result<void>> interim(int status, Headers headers) = 0;
 
-  // Returns when the client has closed its side of the connection or it broke. Only once the request's body has been read;
-  // with a further request waiting, not before it is cancelled.
+  // Returns when the connection broke. A client that has only ended its own side (shutdown(SHUT_WR)) may still read, and has
+  // not left; one that closed its connection looks the same until something is written to it. Only once the request's
+  // body has been read.
   virtual Task<void> client_left() = 0;
 
   // Answers 101; from now on read() and write() carry the bytes of another protocol, until read() gives none.

@@ -18,6 +18,9 @@ namespace {
 
 using PagePointer = std::shared_ptr<const PreparedPage>;
 
+// For the body of what is not to be stored. Then its client gets it as it comes, which means to ask once more.
+constexpr std::chrono::milliseconds kUnstoredPatience{1000};
+
 // The entity tag that the origin gave; one that was made here means nothing to it.
 std::string_view origins_etag(const PreparedPage& page, const MetaRow& meta) {
   const bool ours = !meta.etag || (page.metadata.sha256 && *meta.etag == own_etag(*page.metadata.sha256));
@@ -87,11 +90,21 @@ class OriginRendering {
       ExchangeTimes times;
       times.requested_at = epoch_seconds(clock_.now());
       OriginTiming timing(render_.metrics, clock_);
-      auto answer = co_await render_.origin->send(std::move(request));
+      unstored_status_ = 0;
+      BodyPatience patience = [this, times](int status, const Headers& headers) {
+        return patience_for(status, headers, times);
+      };
+      auto answer = co_await render_.origin->send(std::move(request), std::move(patience));
       if (answer) timing.answered(answer->status);
+      if (!answer && answer.error().code == ErrorCode::exhausted && unstored_status_ != 0) {
+        timing.answered(unstored_status_);
+        co_return nothing_to_show();
+      }
       times.received_at = epoch_seconds(clock_.now());
-      if (!answer && answer.error().code == ErrorCode::exhausted)
-        co_return nothing_to_show(answer.error().message);
+      if (!answer && answer.error().code == ErrorCode::exhausted) {
+        log(LogLevel::warning, "a page is passed on and not stored: " + answer.error().message);
+        co_return nothing_to_show();
+      }
       if (!answer) co_return std::move(answer).error();
       if (answer->status != 304) co_return rendered(*std::move(answer), times);
       if (!previous)
@@ -121,8 +134,18 @@ class OriginRendering {
     co_return page;
   }
 
-  static Rendered nothing_to_show(const std::string& why) {
-    log(LogLevel::warning, "a page is passed on and not stored: " + why);
+  std::optional<std::chrono::milliseconds> patience_for(int status, const Headers& headers,
+                                                        ExchangeTimes times) {
+    if (is_failure(status) || status == 304) return std::nullopt;
+    times.received_at = epoch_seconds(clock_.now());
+    if (decide_store("GET", render_.request.headers, status, headers, times, render_.policy).store)
+      return std::nullopt;
+    unstored_status_ = status;
+    const bool events = is_event_stream(headers.get("content-type").value_or(""));
+    return events ? std::chrono::milliseconds(0) : kUnstoredPatience;
+  }
+
+  static Rendered nothing_to_show() {
     Rendered result;
     result.store = false;
     result.body.metadata.status = 0;
@@ -177,6 +200,7 @@ class OriginRendering {
   const ReadBody& read_body_;
   Clock& clock_;
   const RenderContext context_;
+  int unstored_status_ = 0;  // Of the answer under way, where it is not to be stored.
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct OriginRender {
 using ReadBody = std::function<Task<Result<std::shared_ptr<const Body>>>(std::string s3_key)>;
 
 // The outcome is not stored where the rules forbid it (storing.h), where it has more tags or header fields than can be
-// kept, and where it is larger than the client's max_response_bytes: then its status is 0 and there is nothing to show.
+// kept, and where it is larger than the client's max_response_bytes. Of that one, of an event stream, and of any other
+// that is not to be stored and does not end soon after its head, there is nothing to show: its status is 0.
 // 5xx, 408 and 429 have failed. Clock and everything in `read_body` outlive the renderer.
 Renderer render_from_origin(OriginRender render, ReadBody read_body, Clock& clock);
 

@@ -1,9 +1,11 @@
 #include "facetheory/gateway/pass_through.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -48,7 +50,12 @@ class Passing {
  public:
   Passing(ServerExchange& client, HttpExchange& origin, PassThrough& pass,
           const asio::any_io_executor& executor)
-      : client_(client), origin_(origin), pass_(pass), may_send_(executor), farewell_(executor) {}
+      : client_(client),
+        origin_(origin),
+        pass_(pass),
+        may_send_(executor),
+        decision_(executor, std::chrono::steady_clock::time_point::max()),
+        farewell_(executor) {}
 
   // Both directions; the answer decides when it is over.
   Task<Result<void>> run() {
@@ -64,6 +71,9 @@ class Passing {
     if (failure_ && !client_.answered()) co_return *failure_;
     co_return Result<void>{};
   }
+
+  // Whether the origin has got all of a request that changes something, and its answer has not been looked at.
+  bool undecided() const { return sent_ && !decided_ && pass_.before_answer; }
 
  private:
   // Ends only when nobody is left to answer.
@@ -90,9 +100,21 @@ class Passing {
       for (const Headers::Field& field : allowed_trailers(client_.trailers())) {
         if (!pass_.takes_trailer || pass_.takes_trailer(field.name)) trailers.add(field.name, field.value);
       }
-      [[maybe_unused]] auto finished = co_await origin_.finish(std::move(trailers));
+      auto finished = co_await origin_.finish(std::move(trailers));
+      taken = finished.has_value();
+    }
+    sent_ = taken;
+    // What the origin does now it does for whoever looks next, too.
+    while (pass_.before_answer && !decided_) {
+      boost::system::error_code woken;
+      co_await decision_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
     }
     co_await client_.client_left();
+  }
+
+  void decide() {
+    decided_ = true;
+    decision_.cancel();
   }
 
   Task<void> download() {
@@ -104,6 +126,7 @@ class Passing {
       }
       if (head->status == 101) {
         tunnel_ = true;
+        decide();
         prepare_switch(head->headers);
         co_return;
       }
@@ -123,7 +146,13 @@ class Passing {
   }
 
   Task<void> answer(HttpResponseStart head) {
-    if (pass_.before_answer) co_await pass_.before_answer(head.status, head.headers);
+    if (pass_.before_answer) {
+      // Not to be left half done.
+      co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+      co_await pass_.before_answer(head.status, head.headers);
+      co_await asio::this_coro::reset_cancellation_state();
+    }
+    decide();
     std::optional<std::uint64_t> length;
     if (head.framing.kind == BodyFraming::Kind::length) length = head.framing.length;
     if (head.framing.kind == BodyFraming::Kind::none) length = 0;
@@ -213,13 +242,23 @@ class Passing {
   HttpExchange& origin_;
   PassThrough& pass_;
   asio::steady_timer may_send_;  // Cancelled: the origin wants the body.
+  asio::steady_timer decision_;  // Cancelled: decided_.
   asio::steady_timer farewell_;
   std::chrono::steady_clock::time_point farewell_at_ = std::chrono::steady_clock::time_point::max();
   std::optional<Error> failure_;  // Of the origin.
   std::optional<Error> refusal_;  // The client's mistake.
   Headers switched_;
+  bool sent_ = false;     // The request, whole.
+  bool decided_ = false;  // What the answer changes has been seen to.
   bool tunnel_ = false;
 };
+
+using Opened = Result<std::unique_ptr<HttpExchange>>;
+
+Task<void> open_into(std::optional<Opened>& opened, HttpClient& origin, HttpRequest request,
+                     BodyFraming framing) {
+  opened.emplace(co_await origin.open(std::move(request), framing));
+}
 
 }  // namespace
 
@@ -251,10 +290,31 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
   const auto began = std::chrono::steady_clock::now();
   for (int attempt = 0;; ++attempt) {
     HttpRequest request = pass.request;
-    auto exchange = co_await origin.open(std::move(request), framing);
-    if (!exchange) co_return std::move(exchange).error();
-    Passing passing(client, **exchange, pass, executor);
-    auto passed = co_await passing.run();
+    std::optional<Opened> exchange;
+    Task<void> opening = open_into(exchange, origin, std::move(request), framing);
+    if (repeatable) {
+      // Nobody asks the origin for a client that has left while it waited for its turn.
+      Task<void> leaving = client.client_left();
+      co_await (std::move(opening) || std::move(leaving));
+      if (!exchange) co_return Result<void>{};
+    } else {
+      co_await std::move(opening);
+    }
+    if (!*exchange) co_return std::move(*exchange).error();
+    Passing passing(client, ***exchange, pass, executor);
+    Result<void> passed;
+    std::exception_ptr interrupted;
+    try {
+      passed = co_await passing.run();
+    } catch (...) {
+      interrupted = std::current_exception();  // Mostly: the client's connection is closed.
+    }
+    if (passing.undecided() && pass.without_answer) {
+      co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+      co_await pass.without_answer();
+      co_await asio::this_coro::reset_cancellation_state();
+    }
+    if (interrupted) std::rethrow_exception(interrupted);
     if (passed && passing.is_tunnel()) co_await passing.tunnel();
     // A connection that had been idle may be closed in the moment it is used.
     const bool soon = std::chrono::steady_clock::now() - began < kSoonClosed;

@@ -1,7 +1,8 @@
 // Passing a request to the origin and its answer back, both in pieces: any method, bodies of any size, trailers, interim
 // answers, Expect: 100-continue, and the bytes of another protocol after an Upgrade.
 //
-// Runs on the event loop of the client's connection. When the client leaves, the origin's connection is closed.
+// Runs on the event loop of the client's connection. When the client's connection breaks, the origin's is closed;
+// but not while a request that changes something has been sent whole and its answer has not been looked at.
 #pragma once
 
 #include <functional>
@@ -24,8 +25,11 @@ struct PassThrough {
   Headers added = {};   // To the answer: Via, Cache-Status, ...
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
   std::function<bool(std::string_view name)> takes_trailer = {};
-  // Called with the head of the answer before the client gets any of it.
+  // Of a request that may change something: called with the head of the answer before the client gets any of it, also when
+  // the client has left meanwhile.
   std::function<Task<void>(int status, const Headers& headers)> before_answer = {};
+  // Called instead where the request was sent whole and no answer came: the origin may have done what it asks.
+  std::function<Task<void>()> without_answer = {};
 };
 
 // An error: the origin gave no answer, and the client has got none yet. Anything else ends with the exchange answered, or

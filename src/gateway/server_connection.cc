@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -497,20 +498,17 @@ Task<Result<std::string_view>> ServerConnection::read() {
   }
 }
 
+// The end of what the client sends is not its end: only a connection that broke counts. Asio's wait_error returns for
+// urgent data, too, and would do so again and again.
 Task<void> ServerConnection::client_left() {
-  for (;;) {
-    error_code error;
-    co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
-    if (error || closed_) co_return;
-    char byte = 0;
-    const auto count = ::recv(native_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) co_return;
-    if (count > 0) {
-      // The next request has come; as long as it stands there, nothing more can be seen.
-      asio::steady_timer never(loop_->executor, Moment::max());
-      co_await never.async_wait(asio::use_awaitable);
-    }
-  }
+  error_code error;
+  co_await socket_.async_wait(tcp::socket::wait_error, asio::redirect_error(asio::use_awaitable, error));
+  if (error || closed_) co_return;
+  pollfd state{native_, 0, 0};
+  client_left_ = ::poll(&state, 1, 0) > 0 && (state.revents & (POLLERR | POLLHUP)) != 0;
+  if (client_left_) co_return;
+  asio::steady_timer never(loop_->executor, Moment::max());
+  co_await never.async_wait(asio::use_awaitable);
 }
 
 // --- answering --------------------------------------------------------------------------------------------------

@@ -341,6 +341,10 @@ Service::State::~State() {
   const bool ended = stop().renders_ended;
   wait_for_refreshes(std::chrono::steady_clock::time_point::max());
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+  // Nobody uses any more what goes now.
+  for (const auto& front : fronts_)
+    front->thread.end();
+  background_.end();
 }
 
 // Each is a look at the table: what comes of it is the engine's business.

@@ -214,6 +214,7 @@ StoreDecision decide_store(std::string_view method, const Headers& request, int 
   if (control.no_store && !control.must_understand) return not_stored("the response says no-store");
   if (control.is_private) return not_stored("the response says private");
   if (response.get("set-cookie")) return not_stored("it sets a cookie");
+  if (is_event_stream(response.get("content-type").value_or(""))) return not_stored("it is an event stream");
   if (request.get("authorization") && !control.is_public && !control.s_maxage && !control.must_revalidate) {
     return not_stored("it answers a request with Authorization and does not say that it is for everyone");
   }

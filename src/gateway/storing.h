@@ -6,8 +6,8 @@
 // the time of the request: the age that the response had already then is taken off.
 //
 // Never stored: answers to other methods than GET; 206, 304, 5xx, and 4xx other than 404 and 410, which say more about one
-// request than about the page; no-store, private, Set-Cookie, Vary: *; answers to Authorization unless the origin says
-// that they are for everyone (RFC 9111, 3.5).
+// request than about the page; no-store, private, Set-Cookie, Vary: *; event streams, which have no end; answers to
+// Authorization unless the origin says that they are for everyone (RFC 9111, 3.5).
 #pragma once
 
 #include <chrono>

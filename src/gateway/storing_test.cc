@@ -197,6 +197,15 @@ TEST(Storing, NeverStoresWhatTheOriginForbids) {
     EXPECT_FALSE(decide({{"Cache-Control", value}}, 200, route_of(60)).store) << value;
 }
 
+TEST(Storing, AnEventStreamHasNoEndThatCouldBeStored) {
+  for (const char* type : {"text/event-stream", "Text/Event-Stream; charset=utf-8"}) {
+    const StoreDecision decision = decide({{"Cache-Control", "max-age=60"}, {"Content-Type", type}});
+    EXPECT_FALSE(decision.store) << type;
+    EXPECT_EQ(decision.reason, "it is an event stream");
+  }
+  EXPECT_TRUE(decide({{"Cache-Control", "max-age=60"}, {"Content-Type", "text/event-streams"}}).store);
+}
+
 TEST(Storing, NeverStoresACookie) {
   const StoreDecision decision = decide({{"Cache-Control", "public, max-age=60"}, {"set-cookie", "a=b"}});
   EXPECT_FALSE(decision.store);

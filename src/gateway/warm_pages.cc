@@ -107,6 +107,8 @@ const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
     field.meaning = Meaning::cookies;
   } else if (contains_name(counting_, field.name) || (trusted && field.name == kCountsTrusted)) {
     field.meaning = Meaning::counts;
+  } else if (field.name == "accept") {
+    field.meaning = Meaning::accepted;
   }
   return remember(names, name, std::move(field));
 }
@@ -163,6 +165,9 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
       case Meaning::connection:
         // It can name other fields away.
         if (!same_text(field.value, "keep-alive") && !same_text(field.value, "close")) return {};
+        break;
+      case Meaning::accepted:
+        if (is_event_stream(field.value)) return {};
         break;
       case Meaning::long_way:
         return {};

@@ -93,7 +93,7 @@ class WarmPages {
   std::size_t size() const { return pages_.size(); }
 
  private:
-  enum class Meaning { ignored, counts, etag, date, cookies, connection, request_id, long_way };
+  enum class Meaning { ignored, counts, etag, date, cookies, connection, accepted, request_id, long_way };
   struct Judged {
     Meaning meaning = Meaning::ignored;
     std::string name = {};  // Of a field: in lower case.

@@ -1,5 +1,6 @@
 #include "facetheory/http/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -26,8 +27,12 @@ Error too_large(const ConnectionPool& pool) {
                                     " bytes (max_response_bytes)"};
 }
 
+Error not_awaited(const ConnectionPool& pool) {
+  return {ErrorCode::exhausted, "the answer of " + pool.url() + " takes longer than it is waited for"};
+}
+
 Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, RequestPlan plan,
-                                          std::string body) {
+                                          std::string body, BodyPatience patience) {
   const auto state = std::make_shared<ExchangeState>(pool, std::move(plan));
   const Abandon at_last{state};
   Result<void> sent = co_await ExchangeState::start(state, body);
@@ -45,9 +50,19 @@ Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, 
 
   const std::size_t limit = pool->options().max_response_bytes;
   if (framing.length > limit) co_return too_large(*pool);
+  const auto may_take = patience ? patience(answer.status, answer.headers) : std::nullopt;
+  const Moment give_up = may_take ? std::chrono::steady_clock::now() + *may_take : Moment::max();
   answer.body.reserve(framing.length);
   while (true) {
-    const Result<std::string_view> piece = co_await ExchangeState::read(state, {});
+    ExchangeState::IdleLimit silence;
+    if (may_take) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(give_up - std::chrono::steady_clock::now());
+      if (left.count() <= 0) co_return not_awaited(*pool);
+      silence = std::min(left, pool->options().read_timeout);
+    }
+    const Result<std::string_view> piece = co_await ExchangeState::read(state, silence);
+    if (!piece && std::chrono::steady_clock::now() >= give_up) co_return not_awaited(*pool);
     if (!piece) co_return piece.error();
     if (piece->empty()) co_return answer;
     if (piece->size() > limit - answer.body.size()) co_return too_large(*pool);
@@ -55,7 +70,8 @@ Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, 
   }
 }
 
-Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, HttpRequest request) {
+Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, HttpRequest request,
+                                      BodyPatience patience) {
   const Moment deadline = std::chrono::steady_clock::now() + pool->options().total_timeout;
   if (pool->broken_trust()) co_return *pool->broken_trust();
   RequestPlan plan;
@@ -64,9 +80,11 @@ Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, Http
   if (!head) co_return std::move(head).error();
   plan.head = *std::move(head);
   plan.method = std::move(request.method);
+  plan.slot_by = deadline;
   plan.connect_by = deadline;
   plan.deadline = deadline;
-  Task<Result<HttpResponse>> call = exchange_whole(pool, std::move(plan), std::move(request.body));
+  Task<Result<HttpResponse>> call =
+      exchange_whole(pool, std::move(plan), std::move(request.body), std::move(patience));
   co_return co_await pool->here(std::move(call));
 }
 
@@ -88,7 +106,8 @@ Task<Opened> open_exchange(std::shared_ptr<ConnectionPool> pool, HttpRequest req
   plan.may_upgrade = request.headers.get("Upgrade").has_value();
   plan.awaits_continue = same_text(request.headers.get("Expect").value_or(""), "100-continue");
   plan.method = std::move(request.method);
-  plan.connect_by = std::chrono::steady_clock::now() + pool->options().total_timeout;
+  plan.slot_by = std::chrono::steady_clock::now() + pool->options().connect_timeout;
+  plan.connect_by = plan.slot_by + pool->options().connect_timeout;
   Task<Opened> begin = begin_exchange(pool, std::move(plan));
   co_return co_await pool->here(std::move(begin));
 }
@@ -103,7 +122,11 @@ HttpClient::~HttpClient() {
 }
 
 Task<Result<HttpResponse>> HttpClient::send(HttpRequest request) {
-  return send_whole(pool_, std::move(request));
+  return send_whole(pool_, std::move(request), {});
+}
+
+Task<Result<HttpResponse>> HttpClient::send(HttpRequest request, BodyPatience patience) {
+  return send_whole(pool_, std::move(request), std::move(patience));
 }
 
 Task<Result<std::unique_ptr<HttpExchange>>> HttpClient::open(HttpRequest request, BodyFraming body) {

@@ -6,14 +6,17 @@
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
 //   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is larger
 //                than max_response_header_bytes, say
-//   exhausted    the body of the answer is larger than max_response_bytes
+//   exhausted    the body of the answer is larger than max_response_bytes, or was not there when its BodyPatience ended;
+//                of open(): the pool stayed full
 // The client may be used from any thread; its connections live on a strand of the executor it was made with,
 // which must keep running while calls are in flight. Cancelling a call closes its connection.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "facetheory/base/result.h"
@@ -26,12 +29,13 @@
 namespace facetheory {
 
 struct HttpClientOptions {
-  std::chrono::milliseconds connect_timeout{2000};  // Name look-up, TCP and TLS handshake together.
-  std::chrono::milliseconds read_timeout{10000};    // Longest silence while an answer is awaited.
-  // The whole call of send(), waiting for a pooled connection included; of open() that wait alone.
+  // Name look-up, TCP and TLS handshake together; of open() also the wait for a pooled connection.
+  std::chrono::milliseconds connect_timeout{2000};
+  std::chrono::milliseconds read_timeout{10000};  // Longest silence while an answer is awaited.
+  // The whole call of send(), waiting for a pooled connection included.
   std::chrono::milliseconds total_timeout{30000};
   std::chrono::milliseconds idle_timeout{15000};           // An unused connection is closed after that.
-  std::size_t max_connections = 64;                        // Further calls wait their turn.
+  std::size_t max_connections = 64;                        // Without tunnels; further calls wait their turn.
   std::size_t max_response_bytes = std::size_t{64} << 20;  // The body that send() collects.
   std::size_t max_response_header_bytes = std::size_t{64} << 10;
   std::string ca_file = {};  // PEM file of trusted roots; empty: the system's.
@@ -42,6 +46,11 @@ struct HttpClientOptions {
   // and the hop to it.
   bool single_threaded = false;
 };
+
+// How long the body may take from when the head has come; empty: as long as the call may. Zero: it is not wanted. Called
+// on the client's strand; must not throw.
+using BodyPatience =
+    std::function<std::optional<std::chrono::milliseconds>(int status, const Headers& headers)>;
 
 class ConnectionPool;
 
@@ -54,6 +63,7 @@ class HttpClient {
 
   // One attempt. Any complete answer, whatever its status, is a value.
   Task<Result<HttpResponse>> send(HttpRequest request);
+  Task<Result<HttpResponse>> send(HttpRequest request, BodyPatience patience);
 
   // Sends the head and returns; `request.body` is ignored, `body` says what the caller will write (not until_close).
   // "Connection: Upgrade" is written where there is a field Upgrade, "Connection: TE" where there is a field TE.

@@ -77,17 +77,12 @@ ConnectionPool::Slot::~Slot() {
   pool_->leave(*this);
 }
 
-Task<Result<void>> ConnectionPool::Slot::granted() {
-  if (granted_) co_return Result<void>();
+Task<bool> ConnectionPool::Slot::granted() {
+  if (granted_) co_return true;
   error_code woken;
   co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
   if (!granted_) throw_if_cancelled(woken);
-  if (granted_ && now() < deadline_) co_return Result<void>();
-  const HttpClientOptions& options = pool_->options_;
-  co_return pool_->failure(ErrorCode::unavailable, "wait for a connection to",
-                           "all " + std::to_string(options.max_connections) + " stayed in use for " +
-                               milliseconds_text(options.total_timeout) +
-                               " (total_timeout); raise max_connections or send less at once");
+  co_return granted_&& now() < deadline_;
 }
 
 ConnectionPool::ConnectionPool(const asio::any_io_executor& executor, Origin to, HttpClientOptions options)

@@ -30,8 +30,8 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
 
-    // An error: not before the deadline.
-    Task<Result<void>> granted();
+    // False: not before the deadline.
+    Task<bool> granted();
 
    private:
     friend class ConnectionPool;
@@ -87,7 +87,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   const boost::asio::any_io_executor executor_;  // A strand, unless the client's own is as good as one.
 
   // Only on the executor.
-  // Granted slots. No connection is idle while a new one is made, so this bounds them all.
+  // Granted slots. No connection is idle while a new one is made, so this bounds them all, tunnels excepted.
   std::size_t active_ = 0;
   std::deque<Slot*> waiting_;
   std::deque<std::shared_ptr<Connection>> idle_;  // The one used last stands last.

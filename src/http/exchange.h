@@ -11,7 +11,7 @@
 //
 // Time: the origin may be silent for read_timeout (or idle_limit) while it is its turn: while the request has been sent
 // whole, while it takes no more bytes of it, or while "Expect: 100-continue" awaits its word. It is not while the caller
-// has more to write and does not. total_timeout bounds the wait for a connection only. In a tunnel there is no limit
+// has more to write and does not. total_timeout bounds nothing here. In a tunnel there is no limit
 // unless the caller sets one.
 #pragma once
 
@@ -52,7 +52,8 @@ class HttpExchange {
   Task<Result<void>> finish(Headers trailers = {});
 
   // The next head: interim answers (1xx) come one per call, then the final one, after which read() gives its body.
-  // Status 101, which comes only to a request with Upgrade, and 2xx to CONNECT begin a tunnel.
+  // Status 101, which comes only to a request with Upgrade, and 2xx to CONNECT begin a tunnel,
+  // whose connection no longer counts as one of the pool's.
   Task<Result<HttpResponseStart>> read_head();
 
   // A piece of the answer's body, valid until the next call; empty: it has ended. A connection that is closed before the

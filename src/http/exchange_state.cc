@@ -28,9 +28,9 @@ ExchangeState::ExchangeState(std::shared_ptr<ConnectionPool> pool, RequestPlan p
 Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) {
   const RequestPlan& plan = state->plan_;
   ConnectionPool& pool = *state->pool_;
-  state->slot_ = std::make_unique<ConnectionPool::Slot>(state->pool_, plan.connect_by);
-  Result<void> granted = co_await state->slot_->granted();
-  if (!granted) co_return granted;
+  state->slot_ = std::make_unique<ConnectionPool::Slot>(state->pool_, plan.slot_by);
+  const bool granted = co_await state->slot_->granted();
+  if (!granted) co_return state->pool_stayed_full();
 
   const Patience patience{plan.deadline,
                           plan.deadline == Moment::max() ? state->patience({}).silence : std::nullopt};
@@ -196,6 +196,7 @@ Result<HttpResponseStart> ExchangeState::take_head(const ResponseHead& head) {
     answer_ = Answer::body;
     framing_ = {Kind::until_close, 0};
     tunnel_ = true;
+    slot_.reset();          // It may last for ever, and others must get their turn.
     request_done_ = false;  // From now on both sides write what they like.
     update_turn();
     return start;
@@ -350,6 +351,17 @@ Patience ExchangeState::patience(IdleLimit idle_limit) const {
 
 Error ExchangeState::misuse(std::string_view what) const {
   return {ErrorCode::invalid, "request to " + pool_->url() + ": " + std::string(what)};
+}
+
+Error ExchangeState::pool_stayed_full() const {
+  const HttpClientOptions& options = pool_->options();
+  const bool in_pieces = plan_.deadline == Moment::max();
+  const std::string limit = in_pieces ? milliseconds_text(options.connect_timeout) + " (connect_timeout)"
+                                      : milliseconds_text(options.total_timeout) + " (total_timeout)";
+  return pool_->failure(in_pieces ? ErrorCode::exhausted : ErrorCode::unavailable, "wait for a connection to",
+                        "all " + std::to_string(options.max_connections) + " stayed in use for " + limit +
+                            "; raise max_connections (of a gateway's origin: origins.*.connections) or "
+                            "send less at once");
 }
 
 Error ExchangeState::bad_answer(std::string_view why) const {

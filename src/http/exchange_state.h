@@ -24,7 +24,8 @@ struct RequestPlan {
   BodyFraming body;
   bool may_upgrade = false;
   bool awaits_continue = false;
-  Moment connect_by = Moment::max();  // Until then there must be a connection.
+  Moment slot_by = Moment::max();     // Until then one of the pool's connections must be free,
+  Moment connect_by = Moment::max();  // and until then made.
   Moment deadline = Moment::max();    // Until then everything must be over.
 };
 
@@ -69,6 +70,7 @@ class ExchangeState {
   // Why nothing can be written; empty: it can.
   std::optional<Error> cannot_write() const;
   Error misuse(std::string_view what) const;
+  Error pool_stayed_full() const;
   Error bad_answer(std::string_view why) const;
   Error time_ran_out(std::string_view phase, IdleLimit idle_limit) const;
 

@@ -665,12 +665,29 @@ TEST(HttpExchange, OutlivesItsClient) {
 
 TEST(HttpExchange, WaitsItsTurnAndSaysWhenItDidNotCome) {
   ScriptedServer server(always(http_answer(200, "x")));
-  const auto client = client_for(server.url(), {.total_timeout = 150ms, .max_connections = 1});
+  const auto client = client_for(server.url(), {.connect_timeout = 150ms, .max_connections = 1});
   Exchange first = opened(*client, get("/1"));
   const Result<Exchange> second = run(client->open(get("/2"), kNoBody));
-  expect_error(only_error(second), ErrorCode::unavailable, "raise max_connections");
+  expect_error(only_error(second), ErrorCode::exhausted, "raise max_connections");
   first.reset();
   EXPECT_TRUE(opened(*client, get("/3")));
+}
+
+TEST(HttpExchange, ATunnelTakesNobodysPlace) {
+  ScriptedServer server([](Peer& peer) {
+    peer.read_request();
+    peer.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n");
+    peer.wait_for_close();
+  });
+  const auto client = client_for(server.url(), {.connect_timeout = 1000ms, .max_connections = 1});
+  std::vector<Exchange> tunnels;
+  for (int i = 0; i < 3; ++i) {
+    tunnels.push_back(opened(*client, request_for("GET", {{"Upgrade", "echo"}})));
+    ASSERT_EQ(run(tunnels.back()->read_head())->status, 101);
+  }
+  EXPECT_EQ(server.open_connections(), 3);
+  tunnels.clear();
+  EXPECT_TRUE(ends_closed(server));
 }
 
 TEST(HttpExchange, ARefusedConnectionIsUnavailable) {

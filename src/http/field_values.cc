@@ -117,6 +117,11 @@ std::optional<std::uint64_t> parse_digits(std::string_view text, std::uint64_t m
   return beyond ? most : std::min(number, most);
 }
 
+bool is_event_stream(std::string_view media_type) {
+  return media_type.find(',') == std::string_view::npos &&
+         same_text(trimmed(media_type.substr(0, media_type.find(';'))), "text/event-stream");
+}
+
 bool is_entity_tag(std::string_view text) {
   text = opaque_part(text);
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;

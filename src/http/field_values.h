@@ -62,6 +62,9 @@ std::optional<std::string> unquoted(std::string_view text);
 // Decimal digits and nothing else; what does not fit is `most`. Empty optional: no such number.
 std::optional<std::uint64_t> parse_digits(std::string_view text, std::uint64_t most = UINT64_MAX);
 
+// Whether a Content-Type, or an Accept of one type alone, says text/event-stream.
+bool is_event_stream(std::string_view media_type);
+
 // "abc" or W/"abc", the quotes being part of it.
 bool is_entity_tag(std::string_view text);
 bool is_weak(std::string_view entity_tag);

@@ -94,6 +94,14 @@ TEST(EntityTag, StrongComparisonRefusesWeakTagsEvenOfEqualText) {
   EXPECT_FALSE(weakly_equal("1", "1"));
 }
 
+TEST(EventStream, IsTheOneTypeThatIsNamed) {
+  for (const char* text : {"text/event-stream", " TEXT/event-stream ;charset=utf-8", "text/event-stream;q=1"})
+    EXPECT_TRUE(is_event_stream(text)) << text;
+  for (const char* text :
+       {"", "text/html", "text/event-stream, text/html", "text/event-stream;q=1, */*", "*/*"})
+    EXPECT_FALSE(is_event_stream(text)) << text;
+}
+
 TEST(Token, IsMadeOfItsCharactersOnly) {
   EXPECT_TRUE(is_token("x-a!#$%&'*+-.^_`|~09"));
   for (const char* text : {"", "a b", "a;", "a=", "\"a\"", "a\x80", "a:"})

@@ -26,7 +26,7 @@ RawClient::RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM
 }
 
 RawClient::~RawClient() {
-  ::close(socket_);
+  if (socket_ >= 0) ::close(socket_);
 }
 
 void RawClient::send(std::string_view bytes) {
@@ -45,9 +45,17 @@ void RawClient::shut_down_sending() {
   ::shutdown(socket_, SHUT_WR);
 }
 
+void RawClient::reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::close(std::exchange(socket_, -1));
+}
+
 std::string RawClient::receive() {
   std::array<char, 16384> some{};
-  const auto count = ::recv(socket_, some.data(), some.size(), 0);
+  auto count = ::recv(socket_, some.data(), some.size(), 0);
+  while (count < 0 && errno == EINTR)
+    count = ::recv(socket_, some.data(), some.size(), 0);
   if (count > 0) return std::string(some.data(), static_cast<std::size_t>(count));
   if (count == 0 || errno == ECONNRESET) return {};
   return std::string("(") + std::strerror(errno) + ")";
