@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -646,6 +647,7 @@ def run(name, function, cli, arguments):
 
 
 def main():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Under nohup the program would ignore it, as it should.
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--facetheory", default="build/release/facetheory")
     parser.add_argument("words", nargs="*")
