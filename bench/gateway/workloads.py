@@ -14,7 +14,7 @@ from gateway.bed import Failed, fetch
 
 ZIPF_SIZE, EXPIRING_SIZE, EXPIRING_AGE = "4k", "16k", 2
 PAUSE_MS = 10  # Between two requests of a paced connection, on average.
-GROWTH_BUDGET, GROWTH_MEMORY = 256, 4096  # MiB: smaller than a million pages, and larger
+GROWTH_BUDGET, GROWTH_MEMORY = 256, 8192  # MiB: smaller than a million pages, and larger
 GROWTH_BYTES_EACH = 8192  # What a page of 1 KiB takes in a file system in memory, with room to spare.
 
 

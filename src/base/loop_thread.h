@@ -16,7 +16,7 @@ enum class Urgency {
   // Has little to do at a time, and for somebody who waits: runs as soon as there is something.
   prompt,
   // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want, interrupts none
-  // of them, and gives way after a third of a millisecond. Threads that are started on its loop are scheduled likewise.
+  // of them, and gives way after a fifth of a millisecond. Threads that are started on its loop are scheduled likewise.
   patient,
 };
 

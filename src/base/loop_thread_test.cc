@@ -67,13 +67,13 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 4));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 6));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 4));
+  EXPECT_EQ(there, std::min(19, niceness() + 6));
 }
 
 TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
