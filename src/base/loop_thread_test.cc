@@ -90,7 +90,7 @@ TEST(LoopThread, RunsInShortPiecesUnlessItIsOrdinary) {
   // Before Linux 6.12 all have the same.
   const bool all_the_same = piece() == 0;
   EXPECT_EQ(on(prompt, piece), all_the_same ? 0U : 100'000U);
-  EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 1'000'000U);
+  EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 200'000U);
 }
 
 TEST(LoopThread, DoesNotEndTheProgramWhenAPeerHasLeft) {

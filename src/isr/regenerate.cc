@@ -84,9 +84,6 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
       co_return std::move(acquired).error();
     }
     if (auto* lease = std::get_if<Lease>(&*acquired)) {
-      // One that is given back is free before its time.
-      const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease->acquired_at;
-      tell(expired ? RegenerateEvent::lease_taken_over : RegenerateEvent::lease_acquired);
       co_return co_await render_and_publish(std::move(*lease));
     }
     turn.reset();
@@ -142,6 +139,10 @@ Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
 Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   // Somebody may have been quicker between the first look and the lease.
   auto fresh = co_await look();
+  // One that is given back is free before its time; and whoever was quicker has taken it over, not we.
+  const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease.acquired_at;
+  const bool taken_over = expired && fresh && !*fresh;
+  tell(taken_over ? RegenerateEvent::lease_taken_over : RegenerateEvent::lease_acquired);
   if (!fresh || *fresh) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
     if (fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
