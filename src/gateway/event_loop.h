@@ -24,6 +24,9 @@ struct ReadyAnswer {
 // Asked first, for each request without a body, on the loop's thread; null: the handler must see to it.
 using ReadyAnswers = std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer)>;
 
+// A request without a body, for whoever keeps it longer than its bytes.
+ServerRequest request_of(const RequestHead& head, std::string peer);
+
 // Told of every request that the server refuses by itself, malformed or too slow; on the loop's thread.
 using Refusals = std::function<void(int status, std::string_view why, const std::string& peer)>;
 

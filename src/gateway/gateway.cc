@@ -30,45 +30,21 @@ bool is_bodiless(int status) {
   return status == 204 || status == 304;
 }
 
-// In the place of a client, where a page is rendered for those who come later.
-class NobodyWaits final : public ServerExchange {
- public:
-  explicit NobodyWaits(ServerRequest request) { request_ = std::move(request); }
-
-  bool has_body() const override { return false; }
-  std::optional<std::uint64_t> body_length() const override { return 0; }
-  bool expects_continue() const override { return false; }
-  Task<Result<std::string_view>> read() override { co_return std::string_view(); }
-  const Headers& trailers() const override { return none_; }
-  Task<Result<void>> respond(ServerResponse) override { co_return gone(); }
-  Task<Result<void>> begin(int, Headers, std::optional<std::uint64_t>) override { co_return gone(); }
-  Task<Result<void>> write(std::string_view) override { co_return gone(); }
-  Task<Result<void>> finish(Headers) override { co_return gone(); }
-  Task<Result<void>> interim(int, Headers) override { co_return gone(); }
-  Task<void> client_left() override { co_return; }
-  Task<Result<void>> switch_protocols(Headers) override { co_return gone(); }
-  void shut_down_sending() override {}
-
- private:
-  static Error gone() { return {ErrorCode::unavailable, "nobody waits for this answer"}; }
-  const Headers none_;
-};
-
 }  // namespace
 
 // One request on its way through.
 class Gateway::Request {
  public:
   Request(GatewayParts& parts, WarmPages& warm, int& passing_failures, std::shared_ptr<const Site> site,
-          std::shared_ptr<const OriginClients> passing, ServerExchange& exchange, bool answered = true)
-      : answered_(answered),
-        parts_(parts),
+          std::shared_ptr<const OriginClients> passing, const ServerRequest& request,
+          ServerExchange* exchange)
+      : parts_(parts),
         warm_(warm),
         passing_failures_(passing_failures),
         site_(std::move(site)),
         passing_(std::move(passing)),
         exchange_(exchange),
-        request_(exchange.request()),
+        request_(request),
         asked_(asked_page(*site_, request_.method, request_.target, request_.headers, request_.peer)),
         route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
@@ -81,8 +57,8 @@ class Gateway::Request {
     record.peer = request_.peer;
     record.method = request_.method;
     record.target = request_.target;
-    record.status = exchange_.status();
-    record.bytes = exchange_.bytes_sent();
+    record.status = exchange_->status();
+    record.bytes = exchange_->bytes_sent();
     record.state = state_;
     record.host = asked_.target.host;
     record.tenant = tenant_;
@@ -114,13 +90,12 @@ class Gateway::Request {
                              const Headers& offered_fields) const;
   StorePolicy store_policy() const;
 
-  const bool answered_;  // False: nobody waits for an answer.
   GatewayParts& parts_;
   WarmPages& warm_;
   int& passing_failures_;
   const std::shared_ptr<const Site> site_;
   const std::shared_ptr<const OriginClients> passing_;
-  ServerExchange& exchange_;
+  ServerExchange* const exchange_;  // Null: nobody waits for an answer.
   const ServerRequest& request_;
   AskedPage asked_;
   const RouteConfig* const route_;  // Null: none, and it is refused.
@@ -218,7 +193,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     const WarmMoment before = warm_.moment();
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
-    if (!answered_ && !(served && served->as == ServedAs::other)) co_return;
+    if (exchange_ == nullptr && !(served && served->as == ServedAs::other)) co_return;
     if (!served) {
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
       if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
@@ -244,7 +219,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         const PreparedPage& other = prepared(*served->body);
         varying_.insert(varying_.end(), other.vary.begin(), other.vary.end());
         auto next = next_variant(*route_, page, other, may_vary);
-        if (!next && !answered_) co_return;
+        if (!next && exchange_ == nullptr) co_return;
         if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
@@ -289,7 +264,7 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
       served.as == ServedAs::stale && route_->policy.mode == ServeMode::swr && before.table_version;
   if (as_wished && (served.as == ServedAs::hit || while_rendered))
     keep_warm(served, context.now, before, coding, bytes, response);
-  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+  [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
 }
 
 // So that the next one who asks for the same need not come this way.
@@ -349,7 +324,7 @@ Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
   add_cache_status(response.headers, status, name(served.as));
   response.body = served.body->bytes;
   response.keep_alive = served.body;
-  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+  [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
 }
 
 // Where the origin has not said it itself.
@@ -366,7 +341,7 @@ Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t re
   add_retry_after(response.headers, retry_at);
   response.headers.add("Cache-Control", "no-store");
   response.headers.add("X-FaceTheory-ISR", state_);
-  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+  [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
 }
 
 // --- what is no page --------------------------------------------------------------------------------------------
@@ -405,9 +380,9 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
     pass.without_answer = [this] { return invalidate_after(200, no_fields_); };
   }
   OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
-  auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
-  if (passed) timing.answered(exchange_.status());
-  if (passed || exchange_.answered()) co_return;
+  auto passed = co_await pass_through(*exchange_, *passing_->at(route_->origin), std::move(pass));
+  if (passed) timing.answered(exchange_->status());
+  if (passed || exchange_->answered()) co_return;
   reason_ = passed.error().message;
   if (passed.error().code == ErrorCode::exhausted)
     co_return co_await refuse(503, "too much is asked of the origin at once", parts_.isr.now() + 1);
@@ -507,7 +482,7 @@ void Gateway::use(std::shared_ptr<const Site> site) {
 
 Task<void> Gateway::handle(ServerExchange& exchange) {
   const Duration began = parts_.isr.clock.monotonic();
-  Request request(parts_, warm_, passing_failures_, site_, passing_, exchange);
+  Request request(parts_, warm_, passing_failures_, site_, passing_, exchange.request(), &exchange);
   std::exception_ptr interrupted;
   try {
     co_await request.answer();
@@ -515,15 +490,18 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
     interrupted = std::current_exception();
   }
   const RequestRecord record = request.record(parts_.isr.clock.monotonic() - began);
-  metrics_.answered(record.state, record.status, record.bytes, record.took);
-  if (parts_.on_answered) parts_.on_answered(record);
+  tell(record);
   if (interrupted) std::rethrow_exception(interrupted);
 }
 
 Task<void> Gateway::refresh(ServerRequest request) {
-  NobodyWaits nobody(std::move(request));
-  Request refreshed(parts_, warm_, passing_failures_, site_, passing_, nobody, false);
+  Request refreshed(parts_, warm_, passing_failures_, site_, passing_, request, nullptr);
   co_await refreshed.refresh();
+}
+
+void Gateway::tell(const RequestRecord& record) {
+  metrics_.answered(record.state, record.status, record.bytes, record.took);
+  if (parts_.on_answered) parts_.on_answered(record);
 }
 
 void Gateway::refused(int status, std::string_view why, const std::string& peer) {
@@ -534,8 +512,7 @@ void Gateway::refused(int status, std::string_view why, const std::string& peer)
   record.status = status;
   record.state = "refused";
   record.reason = why;
-  metrics_.answered(record.state, record.status, record.bytes, record.took);
-  if (parts_.on_answered) parts_.on_answered(record);
+  tell(record);
 }
 
 const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer) {
@@ -574,15 +551,8 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
     record.referer = field("referer");
   }
   record.took = parts_.isr.clock.monotonic() - began;
-  metrics_.answered(record.state, record.status, record.bytes, record.took);
-  if (parts_.on_answered) parts_.on_answered(record);
-  if (warm_.wants_render() && parts_.on_stale) {
-    ServerRequest wanted{std::string(head.method), std::string(head.target), {}, {}, peer,
-                         head.minor_version};
-    for (const FieldView& field : head.fields)
-      wanted.headers.add(std::string(field.name), std::string(field.value));
-    parts_.on_stale(std::move(wanted));
-  }
+  tell(record);
+  if (warm_.wants_render() && parts_.on_stale) parts_.on_stale(request_of(head, peer));
   return &ready_;
 }
 

@@ -76,6 +76,8 @@ class Gateway {
 
  private:
   class Request;
+  void tell(const RequestRecord& record);
+
   GatewayParts parts_;
   LoopMetrics& metrics_;
   WarmPages warm_;

@@ -122,7 +122,7 @@ class HttpServer::State {
   Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
   void set_limits(const ServerLimits& limits);
   void stop_accepting();
-  Task<void> drain(std::chrono::milliseconds limit);
+  Task<std::size_t> drain(std::chrono::milliseconds limit);
   ServerCounters counters() const { return {all_->accepted, all_->refused, all_->open}; }
 
  private:
@@ -205,15 +205,15 @@ void HttpServer::State::stop_accepting() {
   });
 }
 
-Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
+Task<std::size_t> HttpServer::State::drain(std::chrono::milliseconds limit) {
   stop_accepting();
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + limit;
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  bool cut = false;
+  std::size_t cut = 0;
   while (all_->open > 0 && now() < deadline + std::chrono::seconds(1)) {
-    if (!cut && now() >= deadline) {
-      cut = true;
+    if (cut == 0 && now() >= deadline) {
+      cut = all_->open;
       on_every_loop([](const auto& loop) {
         const std::vector<ServerConnection*> connections = loop->connections;
         for (ServerConnection* connection : connections)
@@ -224,6 +224,7 @@ Task<void> HttpServer::State::drain(std::chrono::milliseconds limit) {
     error_code ignored;
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   }
+  co_return cut;
 }
 
 HttpServer::HttpServer(std::vector<EventLoop> loops, ServerLimits limits)
@@ -237,11 +238,22 @@ Result<std::uint16_t> HttpServer::listen(const std::string& address, std::uint16
 void HttpServer::set_limits(ServerLimits limits) {
   state_->set_limits(limits);
 }
-Task<void> HttpServer::drain(std::chrono::milliseconds limit) {
+Task<std::size_t> HttpServer::drain(std::chrono::milliseconds limit) {
   return state_->drain(limit);
 }
 ServerCounters HttpServer::counters() const {
   return state_->counters();
+}
+
+ServerRequest request_of(const RequestHead& head, std::string peer) {
+  ServerRequest request;
+  request.method = head.method;
+  request.target = head.target;
+  for (const FieldView& field : head.fields)
+    request.headers.add(std::string(field.name), std::string(field.value));
+  request.peer = std::move(peer);
+  request.minor_version = head.minor_version;
+  return request;
 }
 
 ServerResponse plain_response(int status, std::string message) {

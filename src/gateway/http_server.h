@@ -131,8 +131,8 @@ class HttpServer {
   void set_limits(ServerLimits limits);
 
   // Accepts no more, closes what is idle, lets what is being answered end, and returns when all connections are gone or
-  // the limit has passed; then those that are left are closed.
-  Task<void> drain(std::chrono::milliseconds limit);
+  // the limit has passed; then those that are left are closed. How many these were.
+  Task<std::size_t> drain(std::chrono::milliseconds limit);
 
   ServerCounters counters() const;
 

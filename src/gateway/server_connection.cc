@@ -173,7 +173,7 @@ void ServerConnection::read_requests() {
   // There may be more, of which the loop is not told again. Others first.
   if (count == loop_->received.size() || reads_on_)
     asio::post(loop_->executor, [self = shared_from_this()] {
-      if (!self->busy_ && !self->closed_) self->read_requests();
+      if (!self->closed_) self->on_change({.readable = true});
     });
 }
 
@@ -300,13 +300,7 @@ void ServerConnection::after_exchange() {
 }
 
 void ServerConnection::take_over_head() {
-  request_.method = loop_->head.method;
-  request_.target = loop_->head.target;
-  request_.headers = {};
-  for (const FieldView& field : loop_->head.fields)
-    request_.headers.add(std::string(field.name), std::string(field.value));
-  request_.peer = peer_;
-  request_.minor_version = loop_->head.minor_version;
+  request_ = request_of(loop_->head, peer_);
   close_after_ = !keeps_alive(loop_->head);
   is_head_ = loop_->head.method == "HEAD";
   decoder_ = {};

@@ -129,7 +129,7 @@ class Service::State {
   Result<void> open_stores();
   Result<void> start_admin();
   MetricsSources sources();
-  std::size_t drain_connections(std::chrono::steady_clock::time_point deadline);
+  std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
   void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
@@ -353,18 +353,8 @@ void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point de
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::size_t Service::State::drain_connections(std::chrono::steady_clock::time_point deadline) {
-  // Longer than it takes until the deadline: who is left then is counted here and cut by a second drain.
-  constexpr std::chrono::seconds kBeyond{2};
-  const auto drain = [this](std::chrono::milliseconds limit) {
-    return asio::co_spawn(background_.executor(), server_->drain(limit), asio::use_future);
-  };
-  auto drained = drain(config_.limits.drain_timeout + kBeyond);
-  if (drained.wait_until(deadline) == std::future_status::ready) return 0;
-  const std::size_t left = server_->counters().open;
-  drain(std::chrono::milliseconds(0)).get();
-  drained.get();
-  return left;
+std::size_t Service::State::drain(HttpServer& server, std::chrono::milliseconds limit) {
+  return asio::co_spawn(background_.executor(), server.drain(limit), asio::use_future).get();
 }
 
 Stopped Service::State::stop() {
@@ -375,7 +365,7 @@ Stopped Service::State::stop() {
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
-  if (server_) stopped_->connections_cut = drain_connections(std::max(deadline, now() + kAtLeast));
+  if (server_) stopped_->connections_cut = drain(*server_, std::max(config_.limits.drain_timeout, kAtLeast));
   wait_for_refreshes(deadline);
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
@@ -392,10 +382,7 @@ Stopped Service::State::stop() {
     });
     flushed.get_future().get();
   }
-  if (admin_server_) {
-    auto drained = admin_server_->drain(std::chrono::milliseconds(100));
-    asio::co_spawn(background_.executor(), std::move(drained), asio::use_future).get();
-  }
+  if (admin_server_) drain(*admin_server_, kAtLeast);
   return *stopped_;
 }
 

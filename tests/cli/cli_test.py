@@ -6,9 +6,7 @@
 Runs the cases whose name contains each WORD, or all. Each has a folder of its own, so that they run side by side: most
 of their time is waiting for leases to expire.
 """
-import argparse
 import base64
-import concurrent.futures
 import hashlib
 import inspect
 import pathlib
@@ -16,15 +14,14 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "interop"))
 
 import regenerate_cases  # noqa: E402
 from dynamodb_local import TABLE, DynamoDbLocal  # noqa: E402
+import harness  # noqa: E402
 from harness import Cli, between, same  # noqa: E402
 
 COMMANDS = ["serve", "explain", "table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
@@ -626,55 +623,34 @@ def the_protocol_works_on_dynamodb(cli):
 
 # --- Running them ---
 
-def idempotency_script(cli):
+def idempotency_script(cli, name):
     """Its lines are cases of their own."""
     script = HERE / "idempotency.sh"
     done = subprocess.run([script, cli.program], cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120)
-    return done.stdout + done.stderr
-
-
-def run(name, function, cli, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            result = function(Cli(cli.program, folder, cli.environment), *arguments)
-            if function is idempotency_script:
-                lines = re.sub(r"^(not ok|ok) ", rf"\1 {name}: ", result, flags=re.MULTILINE)
-                return lines if lines.count("\n") > 20 else lines + f"not ok {name}: it ended early\n"
-            return f"ok {name}\n"
-        except Exception:  # pylint: disable=broad-except
-            return f"{traceback.format_exc()}not ok {name}\n"
+    lines = re.sub(r"^(not ok|ok) ", rf"\1 {name}: ", done.stdout + done.stderr, flags=re.MULTILINE)
+    return lines if lines.count("\n") > 20 else lines + f"not ok {name}: it ended early\n"
 
 
 def main():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Under nohup the program would ignore it, as it should.
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--facetheory", default="build/release/facetheory")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
-    program = pathlib.Path(options.facetheory).resolve()
+    chosen = harness.options(__doc__)
 
     table = DynamoDbLocal()
-    on_lmdb = Cli(program, ".")
-    on_dynamodb = Cli(program, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
+    on_lmdb = Cli(chosen.facetheory, ".")
+    on_dynamodb = Cli(chosen.facetheory, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
     dynamodb_cases = {rows_of_wrong_type_are_told: (table,), a_table_that_does_not_exist_is_told_and_can_be_made: (),
                       a_table_named_by_a_foreign_variable_is_warned_about: (), a_server_that_is_not_there_is_told: (),
                       the_protocol_works_on_dynamodb: ()}
-    cases = [("idempotency on LMDB", idempotency_script, on_lmdb, ()), ("idempotency on DynamoDB", idempotency_script, on_dynamodb, ())]
+    cases = [(name, idempotency_script, cli, name) for name, cli in (("idempotency on LMDB", on_lmdb), ("idempotency on DynamoDB", on_dynamodb))]
     functions = regenerate_cases.CASES + [f for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
                                           if list(inspect.signature(f).parameters)[:1] == ["cli"] and f is not idempotency_script]
     for function in functions:
         cases.append((function.__name__.replace("_", " "), function, on_dynamodb if function in dynamodb_cases else on_lmdb,
-                      dynamodb_cases.get(function, ())))
-    cases = [case for case in cases if all(word in case[0] for word in options.words)]
-
-    failed = not cases
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
-            print(job.result(), end="", flush=True)
-            failed = failed or "not ok " in job.result()
+                      *dynamodb_cases.get(function, ())))
+    well = harness.run_all(cases, chosen.words, 8)
     table.stop()
-    sys.exit(1 if failed else 0)
+    sys.exit(0 if well else 1)
 
 
 if __name__ == "__main__":

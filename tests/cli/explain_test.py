@@ -3,20 +3,15 @@
 
     explain_test.py --facetheory build/release/facetheory [WORD...]
 """
-import argparse
-import concurrent.futures
 import contextlib
 import http.server
-import inspect
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
-import tempfile
 import threading
-import traceback
 
+import harness
 from harness import Cli, Gateway, same, until
 
 
@@ -281,31 +276,5 @@ def a_table_that_this_user_may_not_write_is_told_with_the_remedy(cli):
         same((text in ended.stderr, ended.stderr), (True, ended.stderr))
 
 
-def run(name, function, program):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            function(Cli(program, folder))
-            return f"ok {name}\n"
-        except Exception:  # pylint: disable=broad-except
-            return f"{traceback.format_exc()}not ok {name}\n"
-
-
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--facetheory", default="build/release/facetheory")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
-    program = pathlib.Path(options.facetheory).resolve()
-    cases = [(f.__name__.replace("_", " "), f, program) for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-             if list(inspect.signature(f).parameters) == ["cli"]]
-    cases = [case for case in cases if all(word in case[0] for word in options.words)]
-    failed = not cases
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
-            print(job.result(), end="", flush=True)
-            failed = failed or "not ok " in job.result()
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    harness.main(__name__)

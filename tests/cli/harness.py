@@ -1,11 +1,16 @@
-"""facetheory as a shell sees it, for cli_test.py."""
+"""facetheory as a shell sees it, for the tests beside this file, and how they run."""
+import argparse
+import concurrent.futures
+import inspect
 import json
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+import traceback
 import urllib.error
 import urllib.request
 
@@ -184,3 +189,39 @@ class Gateway:
         self.stdout.close()
         if kind is None and self.process.returncode != 0:
             raise AssertionError(f"the gateway ended with {self.process.returncode}: {''.join(self.messages)}{rest}")
+
+
+def options(usage):
+    parser = argparse.ArgumentParser(usage=usage)
+    parser.add_argument("--facetheory", default="build/release/facetheory", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("words", nargs="*")
+    return parser.parse_args()
+
+
+def outcome_of(name, function, cli, *arguments):
+    """Runs one case in a folder of its own: that it is ok, or the lines that it gives if it stands for several."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            lines = function(Cli(cli.program, folder, cli.environment), *arguments)
+            return lines if isinstance(lines, str) else f"ok {name}\n"
+        except Exception:  # pylint: disable=broad-except
+            return f"{traceback.format_exc()}not ok {name}\n"
+
+
+def run_all(cases, words, workers):
+    """Cases are names, functions and their arguments; those with all the words in their names. Whether all were ok."""
+    cases = [case for case in cases if all(word in case[0] for word in words)]
+    well = bool(cases)
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for job in concurrent.futures.as_completed([pool.submit(outcome_of, *case) for case in cases]):
+            print(job.result(), end="", flush=True)
+            well = well and "not ok " not in job.result()
+    return well
+
+
+def main(module):
+    """Runs the functions of a test's module that take a Cli and nothing else."""
+    chosen = options(sys.modules[module].__doc__)
+    cases = [(f.__name__.replace("_", " "), f, Cli(chosen.facetheory, ".")) for _, f in inspect.getmembers(sys.modules[module], inspect.isfunction)
+             if list(inspect.signature(f).parameters) == ["cli"]]
+    sys.exit(0 if run_all(cases, chosen.words, 4) else 1)

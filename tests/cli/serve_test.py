@@ -3,21 +3,16 @@
 
     serve_test.py --facetheory build/release/facetheory [WORD...]
 """
-import argparse
-import concurrent.futures
 import contextlib
 import http.server
-import inspect
 import json
 import pathlib
 import shutil
 import signal
 import socket
-import sys
-import tempfile
 import threading
-import traceback
 
+import harness
 from harness import DEADLINE, Cli, Gateway, same
 
 ORIGIN = 'origin = "http://127.0.0.1:1"\n'
@@ -179,31 +174,5 @@ def bodies_that_cannot_be_written_are_told(cli):
         origin.shutdown()
 
 
-def run(name, function, program):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            function(Cli(program, folder))
-            return f"ok {name}\n"
-        except Exception:  # pylint: disable=broad-except
-            return f"{traceback.format_exc()}not ok {name}\n"
-
-
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--facetheory", default="build/release/facetheory")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
-    program = pathlib.Path(options.facetheory).resolve()
-    cases = [(f.__name__.replace("_", " "), f, program) for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-             if list(inspect.signature(f).parameters) == ["cli"]]
-    cases = [case for case in cases if all(word in case[0] for word in options.words)]
-    failed = not cases
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for job in concurrent.futures.as_completed([pool.submit(run, *case) for case in cases]):
-            print(job.result(), end="", flush=True)
-            failed = failed or "not ok " in job.result()
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    harness.main(__name__)
