@@ -22,9 +22,12 @@ class Clock {
   // Time since some fixed moment; never goes back. For time-outs and latencies.
   virtual Duration monotonic() const = 0;
 
-  // Resumes the caller, on its own executor, once that much monotonic time has passed. Cancelling the wait
-  // throws boost::system::system_error(operation_aborted), as Asio's own timers do.
-  virtual Task<void> sleep_for(Duration duration) = 0;
+  // Resumes the caller, on its own executor, once that much monotonic time has passed: true. False: the wait was
+  // cancelled, in Asio's way.
+  virtual Task<bool> wait_for(Duration duration) = 0;
+
+  // The same for whoever would not go on then: throws boost::system::system_error(operation_aborted).
+  Task<void> sleep_for(Duration duration);
 };
 
 // The machine's clocks.

@@ -44,7 +44,7 @@ Task<bool> Event::wait(Clock& clock, Duration limit) {
   }
   bool received = false;
   Task<void> happened = receive(waiter, received);
-  Task<void> elapsed = clock.sleep_for(limit);
+  Task<bool> elapsed = clock.wait_for(limit);
   co_await (std::move(happened) || std::move(elapsed));
   const boost::asio::cancellation_state state = co_await boost::asio::this_coro::cancellation_state;
   const std::lock_guard lock(mutex_);

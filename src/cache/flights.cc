@@ -44,8 +44,8 @@ Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer rend
     }
   };
   const auto limiting = [&]() -> Task<void> {
-    co_await clock.sleep_for(limit);
-    if (rendered || thrown) co_return;
+    const bool over = co_await clock.wait_for(limit);
+    if (!over || rendered || thrown) co_return;
     late = true;
     stop.request_stop();
   };
@@ -150,6 +150,12 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   options.owner = options_->owner;
   options.publish.history = request.policy.history;
   options.publish.ttl = request.policy.ttl;
+  // In memory before anybody can learn of it: whoever asks next waits for no file.
+  options.publish.on_stored = [&](const std::string& s3_key) {
+    if (!body) return;  // Told before.
+    flight.rendered = memory_->keep(s3_key, *std::move(body));
+    body.reset();
+  };
   options.request_id = request.request_id;
   options.inputs = request.inputs;
   options.wait = request.policy.wait_limit;
@@ -162,12 +168,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
     memory_->distrust(request.page.pk);
     co_return outcome;
   }
-  if (body) {
-    const auto* regenerated = std::get_if<Regenerated>(&*outcome);
-    flight.rendered = regenerated != nullptr
-                          ? memory_->keep(regenerated->published.meta.s3_key, *std::move(body))
-                          : memory_->prepared(*std::move(body)).body;
-  }
+  if (body) flight.rendered = memory_->prepared(*std::move(body)).body;
   remember(request.page.pk, *outcome);
   co_await look_at_marks(flight, request.page, *outcome);
   co_return outcome;

@@ -30,6 +30,16 @@ bool is_bodiless(int status) {
   return status == 204 || status == 304;
 }
 
+// As it came; as long as the request is there.
+RequestHead view_of(const ServerRequest& request) {
+  RequestHead head;
+  head.method = request.method;
+  head.target = request.target;
+  for (const Headers::Field& field : request.headers)
+    head.fields.push_back({field.name, field.value});
+  return head;
+}
+
 }  // namespace
 
 // One request on its way through.
@@ -49,7 +59,7 @@ class Gateway::Request {
         route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
   Task<void> answer();
-  Task<void> refresh();
+  Task<std::optional<FreshAnswer>> refresh();
 
   RequestRecord record(Duration took) const {
     const auto field = [&](std::string_view name) { return request_.headers.get(name).value_or(""); };
@@ -103,6 +113,7 @@ class Gateway::Request {
   std::string tenant_;
   std::vector<Key> rows_;             // What decided on the pages that were looked at.
   std::vector<std::string> varying_;  // What the Vary of pages for others has named so far.
+  std::optional<FreshAnswer> fresh_;  // If nobody waits for an answer.
   const Headers no_fields_ = {};
   std::string state_ = "refused";
   std::string reason_;
@@ -118,8 +129,9 @@ Task<void> Gateway::Request::answer() {
   co_await serve_page(std::get<PageKey>(std::move(asked_.found)));
 }
 
-Task<void> Gateway::Request::refresh() {
+Task<std::optional<FreshAnswer>> Gateway::Request::refresh() {
   if (auto* key = std::get_if<PageKey>(&asked_.found)) co_await serve_page(std::move(*key));
+  co_return std::move(fresh_);
 }
 
 // --- pages ------------------------------------------------------------------------------------------------------
@@ -176,6 +188,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.page = page;
     serve.policy = route_->policy;
     serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
+    if (exchange_ == nullptr) serve.policy.mode = ServeMode::blocking;
     serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store;
     const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
@@ -193,7 +206,12 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     };
     const WarmMoment before = warm_.moment();
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
-    if (exchange_ == nullptr && !(served && served->as == ServedAs::other)) co_return;
+    if (exchange_ == nullptr) {
+      if (!served) co_return;
+      // It is there now: the next look finds what everybody will.
+      if (served->as == ServedAs::miss || served->as == ServedAs::wait_hit) continue;
+      if (served->as != ServedAs::hit && served->as != ServedAs::other) co_return;
+    }
     if (!served) {
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
       if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
@@ -264,6 +282,7 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
       served.as == ServedAs::stale && route_->policy.mode == ServeMode::swr && before.table_version;
   if (as_wished && (served.as == ServedAs::hit || while_rendered))
     keep_warm(served, context.now, before, coding, bytes, response);
+  if (exchange_ == nullptr) co_return;
   [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
 }
 
@@ -271,13 +290,7 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
 void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const WarmMoment& before,
                                  Coding coding, const std::shared_ptr<const std::string>& bytes,
                                  const ServerResponse& response) {
-  RequestHead head;
-  head.method = request_.method;
-  head.target = request_.target;
-  for (const Headers::Field& field : request_.headers)
-    head.fields.push_back({field.name, field.value});
-  const std::string_view key = warm_.key_of(head, asked_.trusted);
-  if (key.empty() || served.meta.pinned) return;  // A pin's window is nobody's business.
+  if (served.meta.pinned) return;  // A pin's window is nobody's business.
   const PreparedPage& page = prepared(*served.body);
   WarmPage warm;
   warm.body = served.body;
@@ -303,7 +316,12 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   }
   if (!is_bodiless(response.status)) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
-  warm_.keep(key, varying_, std::move(warm));
+  if (exchange_ != nullptr) {
+    const std::string_view key = warm_.key_of(view_of(request_), asked_.trusted);
+    if (!key.empty()) warm_.keep(key, varying_, std::move(warm));
+  } else if (warm_.seal(warm)) {
+    fresh_ = FreshAnswer{site_, std::move(varying_), std::move(warm)};
+  }
 }
 
 // As it came from the origin.
@@ -494,9 +512,16 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   if (interrupted) std::rethrow_exception(interrupted);
 }
 
-Task<void> Gateway::refresh(ServerRequest request) {
+Task<std::optional<FreshAnswer>> Gateway::refresh(ServerRequest request) {
   Request refreshed(parts_, warm_, passing_failures_, site_, passing_, request, nullptr);
-  co_await refreshed.refresh();
+  co_return co_await refreshed.refresh();
+}
+
+void Gateway::was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer) {
+  const std::string_view key = warm_.key_of(view_of(request), is_trusted(site_->config, request.peer));
+  if (key.empty()) return;
+  warm_.was_seen_to(key);
+  if (answer && answer->site == site_) warm_.take_over(key, answer->vary, std::move(answer->page));
 }
 
 void Gateway::tell(const RequestRecord& record) {

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -50,8 +52,15 @@ struct GatewayParts {
   Metrics& metrics;
   std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
-  // Told of requests that a stale page has answered: somebody is to have it rendered.
+  // Told of requests that a stale page has answered: somebody is to have it rendered, and to call was_refreshed() then.
   std::function<void(ServerRequest)> on_stale = {};
+};
+
+// What the next one who asks the same will be given at once, made ready on another loop.
+struct FreshAnswer {
+  std::shared_ptr<const Site> site;  // As it was then.
+  std::vector<std::string> vary;
+  WarmPage page;
 };
 
 // Used on its loop only. What the parts refer to outlives it.
@@ -62,8 +71,10 @@ class Gateway {
 
   Task<void> handle(ServerExchange& exchange);
 
-  // Has the page rendered that the request asks for if it needs it, and answers nobody.
-  Task<void> refresh(ServerRequest request);
+  // Has the page rendered that the request asks for if it needs it, waits for it and answers nobody: what the next one would
+  // get is for was_refreshed() of whoever wanted it. Empty: that is not known, or nothing to keep ready.
+  Task<std::optional<FreshAnswer>> refresh(ServerRequest request);
+  void was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer);
 
   // What can be answered at once: a hit like one before it (warm_pages.h).
   const ReadyAnswer* ready(const RequestHead& head, const std::string& peer);

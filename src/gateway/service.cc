@@ -132,6 +132,7 @@ class Service::State {
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
+  void refresh(Front& front, ServerRequest request);
   void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
 
   Config config_;
@@ -244,16 +245,27 @@ Result<void> Service::State::open_stores() {
   return {};
 }
 
+// In the background, and then tells the front, whatever came of it.
+void Service::State::refresh(Front& front, ServerRequest request) {
+  ++refreshing_;
+  auto refreshed = refresher_->refresh(request);
+  auto tell = [this, &front, request = std::move(request)](const std::exception_ptr&,
+                                                           std::optional<FreshAnswer> answer) mutable {
+    asio::post(front.thread.executor(),
+               [&front, request = std::move(request), answer = std::move(answer)]() mutable {
+                 front.gateway->was_refreshed(request, std::move(answer));
+               });
+    --refreshing_;
+  };
+  asio::co_spawn(background_.executor(), std::move(refreshed), std::move(tell));
+}
+
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
   GatewayParts parts{front->thread.executor(), compressor_, *engine_, *isr_, metrics_};
   parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
-  parts.on_stale = [this](ServerRequest request) {
-    ++refreshing_;
-    asio::co_spawn(background_.executor(), refresher_->refresh(std::move(request)),
-                   [this](std::exception_ptr) { --refreshing_; });
-  };
+  parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
   // Without a log nobody needs to be told.
   if (access_log_)
     parts.on_answered = [&front = *front](const RequestRecord& record) {
@@ -347,7 +359,6 @@ Service::State::~State() {
   background_.end();
 }
 
-// Each is a look at the table: what comes of it is the engine's business.
 void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const {
   while (refreshing_ > 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

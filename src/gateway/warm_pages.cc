@@ -183,6 +183,21 @@ WarmMoment WarmPages::moment() const {
   return {trusts_pointers ? std::nullopt : isr_.table.version(), engine_.forgets(), configured_};
 }
 
+bool WarmPages::seal(WarmPage& page) const {
+  page.stamp = isr_.table.stamp(page.rows);
+  // Otherwise something has changed since the page was looked up, perhaps these rows or its route.
+  return page.moment == moment();
+}
+
+void WarmPages::take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
+  page.moment.configured = configured_;
+  keep(key, vary, std::move(page));
+}
+
+void WarmPages::was_seen_to(std::string_view key) {
+  if (WarmPage* page = pages_.find(key)) page->seen_to = false;
+}
+
 void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
   bool more = false;
   for (const std::string& name : vary) {
@@ -197,9 +212,7 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     forget_all();
     return;
   }
-  page.stamp = isr_.table.stamp(page.rows);
-  // Something has changed since the page was looked up, perhaps these rows or its route.
-  if (moment() != page.moment) return;
+  if (page.stamp ? !is_still_true(page) : !seal(page)) return;
   page.constant_head = page.head.size();
   std::string head;
   head.reserve(page.constant_head + kChangingHead);
@@ -232,8 +245,11 @@ const WarmPage* WarmPages::find(std::string_view key) {
     return nullptr;
   }
   page->as = stale ? ServedAs::stale : ServedAs::hit;
-  wants_render_ = stale && !complete && page->wanted_at != now;
-  if (wants_render_) page->wanted_at = now;
+  wants_render_ = stale && !complete && !page->seen_to && page->wanted_at != now;
+  if (wants_render_) {
+    page->wanted_at = now;
+    page->seen_to = true;
+  }
   if (!complete && page->head_of != now) {
     page->head_of = now;
     page->head.resize(page->constant_head);

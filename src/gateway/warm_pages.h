@@ -4,8 +4,8 @@
 // fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
 // has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
 // the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
-// and its body still in memory. Beyond its window it is served as stale as long as it may be, and once a second somebody is to
-// see to its render. One that was stale already when it came is good for the rest of the second. Everything else is for the
+// and its body still in memory. Beyond its window it is served as stale as long as it may be, and somebody is to see to its render:
+// once a second, unless it is being seen to. One that was stale already when it came is good for the rest of the second. Everything else is for the
 // long way.
 //
 // On one thread only. While the table does not change, a look neither allocates nor locks.
@@ -61,6 +61,7 @@ struct WarmPage {
 
   ServedAs as = ServedAs::hit;  // At present.
   std::int64_t wanted_at = -1;  // When somebody was last to see to its render.
+  bool seen_to = false;         // By somebody who has not said yet what came of it.
 
   // The answer's head: what never changes, and behind it what does with every second.
   std::string head = {};
@@ -82,13 +83,20 @@ class WarmPages {
 
   WarmMoment moment() const;
 
-  // `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now on.
+  // From here on it can be told whether what the page was looked up from is still so. False: it is not.
+  bool seal(WarmPage& page) const;
+
+  // Sealed or not. `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now on.
   void keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
+  // The same for a page that was looked up and sealed elsewhere, for the same site.
+  void take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
 
   // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of now; until the next call.
   const WarmPage* find(std::string_view key);
   // Whether somebody should see to the render of the page that was found last.
   bool wants_render() const { return wants_render_; }
+  // Whoever saw to a page's render has done so, with whatever success.
+  void was_seen_to(std::string_view key);
 
   std::size_t size() const { return pages_.size(); }
 

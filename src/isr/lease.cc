@@ -173,20 +173,21 @@ Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page) {
 
 namespace {
 
-// Ends when the lease is lost.
-Task<void> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<void>(Lease)> refreshed) {
+// Ends when the lease is lost: true; or is cancelled before that.
+Task<bool> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<void>(Lease)> refreshed) {
   const Duration period = Duration(lease.length) / 3;
   Duration rest = period;
   for (;;) {
-    co_await isr.clock.sleep_for(rest);
+    const bool rested = co_await isr.clock.wait_for(rest);
+    if (!rested) co_return false;
     auto outcome = co_await refresh(isr, lease);
     if (!outcome) {
       // Nobody can tell. It is ours until its time is over.
-      if (isr.now() >= lease.expires_at) co_return;
+      if (isr.now() >= lease.expires_at) co_return true;
       rest = std::min<Duration>(period, std::chrono::seconds(1));
       continue;
     }
-    if (std::holds_alternative<LeaseLost>(*outcome)) co_return;
+    if (std::holds_alternative<LeaseLost>(*outcome)) co_return true;
     lease = std::get<Lease>(*std::move(outcome));
     rest = period;
     if (refreshed) co_await refreshed(lease);
@@ -202,10 +203,9 @@ Task<void> catching(Task<void> work, std::exception_ptr& thrown) {
   }
 }
 
-Task<void> stopping(Task<void> refreshing, std::stop_source lost, bool& is_lost) {
-  co_await std::move(refreshing);
-  is_lost = true;
-  lost.request_stop();
+Task<void> stopping(Task<bool> refreshing, std::stop_source lost, bool& is_lost) {
+  is_lost = co_await std::move(refreshing);
+  if (is_lost) lost.request_stop();
 }
 
 }  // namespace
@@ -215,7 +215,7 @@ Task<bool> keep(const Isr& isr, Lease lease, Task<void> work, std::stop_source l
   using namespace boost::asio::experimental::awaitable_operators;
   std::exception_ptr thrown;
   bool is_lost = false;
-  Task<void> refreshing = refresh_until_lost(isr, std::move(lease), std::move(refreshed));
+  Task<bool> refreshing = refresh_until_lost(isr, std::move(lease), std::move(refreshed));
   Task<void> first = catching(std::move(work), thrown);
   Task<void> second = stopping(std::move(refreshing), std::move(lost), is_lost);
   co_await (std::move(first) || std::move(second));

@@ -122,6 +122,7 @@ Task<Result<PublishOutcome>> Publication::run() {
       if (!stored) co_return std::move(stored).error();
       meta_.s3_key = *std::move(stored);
       if (version_) version_->s3_key = meta_.s3_key;
+      if (options_.on_stored) options_.on_stored(meta_.s3_key);
     }
     auto outcome = co_await commit();
     if (!outcome) co_return std::move(outcome).error();

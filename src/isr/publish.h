@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ struct PublishOptions {
   // Guards besides token and expiry, which are always on.
   std::optional<std::int64_t> if_version = {};  // META's version must be this one; 0: it has none.
   bool monotonic = false;                       // META's generated_at must be strictly older.
+  // Called when the body is stored, before META names it: by what it will be called there. Must not throw.
+  std::function<void(const std::string& s3_key)> on_stored = {};
 };
 
 struct Published {

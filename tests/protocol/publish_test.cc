@@ -499,12 +499,12 @@ class OvertakingClock final : public Clock {
       : inner_(inner), table_(table), meta_(std::move(meta)) {}
   WallTime now() const override { return inner_.now(); }
   Duration monotonic() const override { return inner_.monotonic(); }
-  Task<void> sleep_for(Duration duration) override {
+  Task<bool> wait_for(Duration duration) override {
     if (meta_) {
       Write write = Put{*std::exchange(meta_, std::nullopt)};
       [[maybe_unused]] auto written = co_await table_.write(std::move(write), Durability::machine);
     }
-    co_await inner_.sleep_for(duration);
+    co_return co_await inner_.wait_for(duration);
   }
 
  private:

@@ -24,7 +24,7 @@ class SimulatedClock final : public Clock {
 
   WallTime now() const override { return WallTime(std::chrono::milliseconds(own_now())); }
   Duration monotonic() const override { return std::chrono::milliseconds(scheduler_.now()); }
-  Task<void> sleep_for(Duration duration) override;
+  Task<bool> wait_for(Duration duration) override;
 
   Millis own_now() const { return scheduler_.now() + skew_; }
   void set_skew(Millis skew) { skew_ = skew; }

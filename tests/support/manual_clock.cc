@@ -71,7 +71,7 @@ Duration ManualClock::monotonic() const {
   return state_->monotonic;
 }
 
-Task<void> ManualClock::sleep_for(Duration duration) {
+Task<bool> ManualClock::wait_for(Duration duration) {
   const std::shared_ptr<State> state = state_;
   std::shared_ptr<Sleeper> sleeper;
   const auto executor = co_await boost::asio::this_coro::executor;
@@ -89,17 +89,17 @@ Task<void> ManualClock::sleep_for(Duration duration) {
   if (!sleeper) {
     // Others get their turn, as if time had passed.
     co_await boost::asio::post(executor, boost::asio::use_awaitable);
-    co_return;
+    co_return true;
   }
 
   error_code cancelled;
   co_await sleeper->wake.async_receive(boost::asio::redirect_error(boost::asio::use_awaitable, cancelled));
-  if (!cancelled) co_return;
+  if (!cancelled) co_return true;
   {
     const std::lock_guard lock(state->mutex);
     std::erase(state->sleepers, sleeper);
   }
-  throw boost::system::system_error(boost::asio::error::operation_aborted);
+  co_return false;
 }
 
 void ManualClock::advance(Duration duration) {

@@ -18,7 +18,7 @@ class ManualClock final : public Clock {
 
   WallTime now() const override;
   Duration monotonic() const override;
-  Task<void> sleep_for(Duration duration) override;
+  Task<bool> wait_for(Duration duration) override;
 
   // Both times go on by that much; whoever has slept long enough wakes.
   void advance(Duration duration);
