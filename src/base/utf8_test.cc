@@ -59,6 +59,18 @@ TEST(Utf8, RefusesSequencesThatEndEarly) {
   }
 }
 
+TEST(Utf8, RefusesABadByteWhereverItStands) {
+  for (std::size_t length = 1; length <= 24; ++length) {
+    const std::string text(length, 'a');
+    EXPECT_TRUE(is_utf8(text));
+    for (std::size_t at = 0; at < length; ++at) {
+      std::string damaged = text;
+      damaged[at] = '\xff';
+      EXPECT_FALSE(is_utf8(damaged)) << to_hex(damaged);
+    }
+  }
+}
+
 TEST(Utf8, IsRepairedByteByByte) {
   EXPECT_EQ(to_valid_utf8("caf\xc3\xa9 \xf0\x9f\x98\x80"), "caf\xc3\xa9 \xf0\x9f\x98\x80");
   EXPECT_EQ(to_valid_utf8("a\xff"

@@ -38,7 +38,7 @@ class RowReader {
     if (number == nullptr) return wrong(attribute, *value, "a number (N)"), std::nullopt;
     const std::string_view text = number->text();
     const std::string_view whole = text.substr(0, text.find('.'));
-    const auto integer = Number::from_canonical(whole == "-0" ? "0" : whole).to_int64();
+    const auto integer = Number(Number::Canonical{whole == "-0" ? "0" : whole}).to_int64();
     if (!integer || *integer > kLargestInteger || *integer < -kLargestInteger) {
       return wrong(attribute, *value, "a number up to 2^53"), std::nullopt;
     }

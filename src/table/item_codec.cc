@@ -56,135 +56,102 @@ void encode_attributes(const Attributes& attributes, std::string& out) {
   }
 }
 
-std::optional<std::uint8_t> Decoder::byte() {
-  if (rest_.empty()) return std::nullopt;
-  const auto value = static_cast<std::uint8_t>(rest_.front());
-  rest_.remove_prefix(1);
-  return value;
+std::uint8_t Decoder::byte() {
+  if (at_ != end_) return static_cast<std::uint8_t>(*at_++);
+  fail();
+  return 0;
 }
 
-std::optional<std::uint64_t> Decoder::long_varint() {
+std::uint64_t Decoder::long_varint() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    const auto next = byte();
-    if (!next) return std::nullopt;
-    value |= static_cast<std::uint64_t>(*next & 0x7fU) << shift;
-    if (*next < 0x80) return value;
+    const std::uint8_t next = byte();
+    value |= static_cast<std::uint64_t>(next & 0x7fU) << shift;
+    if (next < 0x80) return value;
   }
-  return std::nullopt;
-}
-
-std::optional<std::string_view> Decoder::bytes() {
-  const auto length = varint();
-  if (!length || *length > rest_.size()) {
-    rest_ = {};
-    return std::nullopt;
-  }
-  const std::string_view result = rest_.substr(0, *length);
-  rest_.remove_prefix(*length);
-  return result;
-}
-
-std::optional<std::size_t> Decoder::count() {
-  const auto value = varint();
-  if (!value || *value > rest_.size()) return std::nullopt;
-  return static_cast<std::size_t>(*value);
+  fail();
+  return 0;
 }
 
 template <typename T, typename Read>
-std::optional<Value> Decoder::set(Read read) {
-  const auto size = count();
-  if (!size) return std::nullopt;
+SetOf<T> Decoder::set(Read read) {
+  const std::size_t size = count();
   std::vector<T> elements;
-  elements.reserve(*size);
-  for (std::size_t i = 0; i < *size; ++i) {
-    const auto element = bytes();
-    if (!element) return std::nullopt;
-    auto decoded = read(*element);
-    if (!decoded) return std::nullopt;
-    elements.push_back(*std::move(decoded));
-  }
+  elements.reserve(size);
+  for (std::size_t i = 0; i < size && !broken_; ++i)
+    elements.push_back(read());
+  if (broken_) return {};  // They may not even be fit to be sorted.
   return SetOf<T>(std::move(elements));
 }
 
-std::optional<Value> Decoder::value(int depth) {
-  if (depth > kMaxDecodedDepth) return std::nullopt;
-  const auto as_string = [](std::string_view text) { return std::optional(std::string(text)); };
-  const auto as_binary = [](std::string_view text) { return std::optional(Binary{std::string(text)}); };
-  const auto as_number = [](std::string_view text) {
-    return text.empty() ? std::nullopt : std::optional(Number::from_canonical(text));
-  };
-  const auto type = byte();
-  if (!type) return std::nullopt;
-  switch (static_cast<Type>(*type)) {
-    case Type::string: {
-      const auto text = bytes();
-      if (!text) return std::nullopt;
-      return Value(*text);
-    }
-    case Type::number: {
-      const auto text = bytes();
-      if (!text || text->empty()) return std::nullopt;
-      return Value(Number::from_canonical(*text));
-    }
-    case Type::binary: {
-      const auto text = bytes();
-      if (!text) return std::nullopt;
-      return Value(Binary{std::string(*text)});
-    }
-    case Type::boolean: {
-      const auto flag = byte();
-      if (!flag || *flag > 1) return std::nullopt;
-      return Value(*flag == 1);
-    }
-    case Type::null:
-      return Value(Null{});
-    case Type::list: {
-      const auto size = count();
-      if (!size) return std::nullopt;
-      List list;
-      list.reserve(*size);
-      for (std::size_t i = 0; i < *size; ++i) {
-        auto element = value(depth + 1);
-        if (!element) return std::nullopt;
-        list.push_back(*std::move(element));
-      }
-      return Value(std::move(list));
-    }
-    case Type::map: {
-      auto map = attributes(depth + 1);
-      if (!map) return std::nullopt;
-      return Value(*std::move(map));
-    }
-    case Type::string_set:
-      return set<std::string>(as_string);
-    case Type::number_set:
-      return set<Number>(as_number);
-    case Type::binary_set:
-      return set<Binary>(as_binary);
-  }
-  return std::nullopt;
+List Decoder::list(int depth) {
+  const std::size_t size = count();
+  List list;
+  list.reserve(size);
+  const auto add = [&list](auto&& element) { list.emplace_back(std::forward<decltype(element)>(element)); };
+  for (std::size_t i = 0; i < size && !broken_; ++i)
+    value(depth, add);
+  return list;
 }
 
-std::optional<Attributes> Decoder::attributes(int depth) {
-  const auto size = count();
-  if (!size) return std::nullopt;
+template <typename Take>
+void Decoder::value(int depth, Take take) {
+  if (depth > kMaxDecodedDepth) return fail();
+  const auto number = [this] {
+    const Number::Canonical canonical{bytes()};
+    if (canonical.text.empty()) fail();
+    return canonical;
+  };
+  const auto binary = [this] { return Binary{std::string(bytes())}; };
+  switch (static_cast<Type>(byte())) {
+    case Type::string:
+      return take(bytes());
+    case Type::number:
+      return take(number());
+    case Type::binary:
+      return take(binary());
+    case Type::boolean: {
+      const std::uint8_t flag = byte();
+      if (flag > 1) return fail();
+      return take(flag == 1);
+    }
+    case Type::null:
+      return take(Null{});
+    case Type::list:
+      return take(list(depth + 1));
+    case Type::map:
+      return take(attributes(depth + 1));
+    case Type::string_set:
+      return take(set<std::string>([this] { return std::string(bytes()); }));
+    case Type::number_set:
+      return take(set<Number>([&number] { return Number(number()); }));
+    case Type::binary_set:
+      return take(set<Binary>(binary));
+  }
+  fail();
+}
+
+Attributes Decoder::attributes(int depth) {
+  const std::size_t size = count();
   Attributes attributes;
-  attributes.reserve(*size);
+  attributes.reserve(size);
   std::string_view last;
-  for (std::size_t i = 0; i < *size; ++i) {
-    const auto name = bytes();
-    if (!name || (i > 0 && *name <= last)) return std::nullopt;
-    auto decoded = value(depth);
-    if (!decoded) return std::nullopt;
-    attributes.append(*name, *std::move(decoded));
-    last = *name;
+  for (std::size_t i = 0; i < size && !broken_; ++i) {
+    const std::string_view name = bytes();
+    if (i > 0 && name <= last) {
+      fail();
+      break;
+    }
+    value(depth, [&](auto&& part) { attributes.append(name, std::forward<decltype(part)>(part)); });
+    last = name;
   }
   return attributes;
 }
 
 std::optional<Attributes> Decoder::attributes() {
-  return attributes(0);
+  std::optional<Attributes> result = attributes(0);
+  if (broken_) result.reset();
+  return result;
 }
 
 }  // namespace facetheory

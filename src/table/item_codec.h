@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "facetheory/table/value.h"
 
@@ -15,34 +16,50 @@ void encode_varint(std::uint64_t value, std::string& out);
 void encode_bytes(std::string_view bytes, std::string& out);
 void encode_attributes(const Attributes& attributes, std::string& out);
 
-// Reads forward through encoded bytes. Once something does not fit, every further read yields nothing; the
-// input is checked completely, whatever it holds.
+// Reads forward through encoded bytes, whatever they hold. Once something does not fit, the decoder is broken: what is
+// read from then on is zero or empty, and means nothing.
 class Decoder {
  public:
-  explicit Decoder(std::string_view input) : rest_(input) {}
+  explicit Decoder(std::string_view input) : at_(input.data()), end_(input.data() + input.size()) {}
 
-  std::optional<std::uint64_t> varint() {
-    if (rest_.empty() || static_cast<unsigned char>(rest_.front()) >= 0x80) return long_varint();
-    const auto value = static_cast<unsigned char>(rest_.front());
-    rest_.remove_prefix(1);
-    return value;
+  std::uint64_t varint() {
+    if (at_ == end_ || static_cast<unsigned char>(*at_) >= 0x80) return long_varint();
+    return static_cast<unsigned char>(*at_++);
   }
-  std::optional<std::string_view> bytes();
-  std::optional<Attributes> attributes();
+  std::string_view bytes() {
+    const std::size_t length = count();
+    return {std::exchange(at_, at_ + length), length};
+  }
+  std::optional<Attributes> attributes();  // Empty: broken.
 
-  bool at_end() const { return rest_.empty(); }
+  bool broken() const { return broken_; }
+  bool at_end() const { return at_ == end_; }
 
  private:
-  std::optional<std::uint64_t> long_varint();
-  std::optional<std::uint8_t> byte();
-  std::optional<Value> value(int depth);
-  std::optional<Attributes> attributes(int depth);
-  // How many elements follow; more than there are bytes left cannot be.
-  std::optional<std::size_t> count();
+  void fail() {
+    at_ = end_;
+    broken_ = true;
+  }
+  std::uint64_t long_varint();
+  std::uint8_t byte();
+  // How many bytes or elements follow; more than there are bytes left cannot be.
+  std::size_t count() {
+    const std::uint64_t value = varint();
+    if (value <= static_cast<std::size_t>(end_ - at_)) return value;
+    fail();
+    return 0;
+  }
+  // Gives `take` what a Value is made of, so that it can be made in its place.
+  template <typename Take>
+  void value(int depth, Take take);
+  Attributes attributes(int depth);
+  List list(int depth);
   template <typename T, typename Read>
-  std::optional<Value> set(Read read);
+  SetOf<T> set(Read read);
 
-  std::string_view rest_;
+  const char* at_;
+  const char* end_;
+  bool broken_ = false;
 };
 
 }  // namespace facetheory

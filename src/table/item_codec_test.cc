@@ -45,6 +45,19 @@ TEST(ItemCodecTest, WritesVarintsOfEveryLength) {
   }
 }
 
+TEST(ItemCodecTest, StaysBrokenOnceSomethingDoesNotFit) {
+  const std::string endless(10, '\xff');
+  for (const std::string& length : {std::string(), std::string("\x80"), endless, std::string("\4")}) {
+    const std::string bytes = length + (length.empty() ? "" : "abc");
+    Decoder decoder(bytes);
+    EXPECT_EQ(decoder.bytes(), "") << bytes;
+    EXPECT_TRUE(decoder.broken()) << bytes;
+    EXPECT_EQ(decoder.varint(), 0U) << bytes;
+    EXPECT_EQ(decoder.attributes(), std::nullopt) << bytes;
+    EXPECT_TRUE(decoder.at_end()) << bytes;
+  }
+}
+
 TEST(ItemCodecTest, FindsEveryTruncation) {
   const std::string bytes = encoded(of_every_type());
   for (std::size_t length = 0; length < bytes.size(); ++length) {

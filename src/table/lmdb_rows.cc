@@ -50,15 +50,14 @@ struct OverflowEntry {
 };
 
 std::optional<std::vector<OverflowEntry>> read_overflow(Decoder& decoder) {
-  const auto count = decoder.varint();
-  if (!count) return std::nullopt;
+  const std::uint64_t count = decoder.varint();
   std::vector<OverflowEntry> entries;
-  for (std::uint64_t i = 0; i < *count; ++i) {
-    const auto sk = decoder.bytes();
-    const auto attributes = sk ? decoder.bytes() : std::nullopt;
-    if (!attributes) return std::nullopt;
-    entries.push_back({*sk, *attributes});
+  for (std::uint64_t i = 0; i < count && !decoder.broken(); ++i) {
+    const std::string_view sk = decoder.bytes();
+    const std::string_view attributes = decoder.bytes();
+    entries.push_back({sk, attributes});
   }
+  if (decoder.broken()) return std::nullopt;
   return entries;
 }
 
@@ -314,21 +313,20 @@ Result<void> LmdbRows::items_at(std::string_view key, std::string_view value, st
   const LmdbKey::Parsed parsed = LmdbKey::parse(key);
   if (!parsed.valid) return damaged(key);
   Decoder decoder(*payload);
-  const auto pk = parsed.hashed ? decoder.bytes() : std::optional(parsed.pk);
-  if (!pk) return damaged(key);
+  const std::string_view pk = parsed.hashed ? decoder.bytes() : parsed.pk;
   if (parsed.overflow) {
     auto decoded = read_overflow(decoder);
     if (!decoded) return damaged(key);
     for (const OverflowEntry& entry : *decoded) {
       std::optional<Attributes> attributes = Decoder(entry.attributes).attributes();
       if (!attributes) return damaged(key);
-      out.push_back(Item{{std::string(*pk), std::string(entry.sk)}, *std::move(attributes)});
+      out.push_back(Item{{std::string(pk), std::string(entry.sk)}, *std::move(attributes)});
     }
     return {};
   }
   std::optional<Attributes> attributes = decoder.attributes();
   if (!attributes) return damaged(key);
-  out.push_back(Item{{std::string(*pk), std::string(parsed.sk)}, *std::move(attributes)});
+  out.push_back(Item{{std::string(pk), std::string(parsed.sk)}, *std::move(attributes)});
   return {};
 }
 

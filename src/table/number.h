@@ -23,8 +23,11 @@ class Number {
   // "12", "-0.50", "1.5e10". `invalid` names the text and the limit it breaks.
   static Result<Number> parse(std::string_view text);
 
-  // From what `text()` gave earlier and a checksum has kept; nothing is checked.
-  static Number from_canonical(std::string_view text) { return Number(std::string(text)); }
+  // What `text()` gave earlier and a checksum has kept; nothing is checked.
+  struct Canonical {
+    std::string_view text;
+  };
+  explicit Number(Canonical canonical) : text_(canonical.text) {}
 
   // Canonical: plain notation, no exponent, no superfluous zeros, never "-0". Equal numbers have equal text.
   const std::string& text() const { return text_; }

@@ -1,7 +1,6 @@
 #include "facetheory/table/value.h"
 
 #include <array>
-#include <cassert>
 
 #include "facetheory/base/hex.h"
 
@@ -90,11 +89,6 @@ void Attributes::set(std::string name, Value value) {
 void Attributes::erase(std::string_view name) {
   const auto position = position_of(entries_, name);
   if (position != entries_.end() && position->name == name) entries_.erase(position);
-}
-
-void Attributes::append(std::string_view name, Value&& value) {
-  assert(entries_.empty() || entries_.back().name < name);
-  entries_.emplace_back(std::string(name), std::move(value));
 }
 
 void Attributes::reserve(std::size_t count) {

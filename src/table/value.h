@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -91,8 +92,10 @@ class Attributes {
   void set(std::string name, Value value);
   void erase(std::string_view name);
 
-  // Appends an attribute whose name sorts after all others; for decoders of already sorted input.
-  void append(std::string_view name, Value&& value);
+  // Appends an attribute whose name sorts after all others; for decoders of already sorted input. `value` is whatever a
+  // Value can be made of.
+  template <typename T>
+  void append(std::string_view name, T&& value);
   void reserve(std::size_t count);
 
   std::size_t size() const;
@@ -112,7 +115,7 @@ class Value {
                                NumberSet, BinarySet>;
 
   Value(std::string text) : variant_(std::move(text)) {}
-  Value(std::string_view text) : variant_(std::string(text)) {}
+  Value(std::string_view text) : variant_(std::in_place_type<std::string>, text) {}
   Value(const char* text) : variant_(std::string(text)) {}
   template <typename T>
     requires(std::integral<T> && !std::same_as<T, bool>)
@@ -120,6 +123,7 @@ class Value {
   template <std::same_as<bool> T>
   Value(T boolean) : variant_(boolean) {}
   Value(Number number) : variant_(std::move(number)) {}
+  Value(Number::Canonical number) : variant_(std::in_place_type<Number>, number) {}
   Value(Binary bytes) : variant_(std::move(bytes)) {}
   Value(Null null) : variant_(null) {}
   Value(List list) : variant_(std::move(list)) {}
@@ -161,6 +165,11 @@ inline Attributes::Attributes(Attributes&& other) noexcept = default;
 inline Attributes& Attributes::operator=(const Attributes& other) = default;
 inline Attributes& Attributes::operator=(Attributes&& other) noexcept = default;
 inline Attributes::~Attributes() = default;
+template <typename T>
+void Attributes::append(std::string_view name, T&& value) {
+  assert(entries_.empty() || entries_.back().name < name);
+  entries_.emplace_back(std::string(name), std::forward<T>(value));
+}
 
 // For messages and test failures: DynamoDB's JSON, {"N":"12"}.
 std::string to_string(const Value& value);
