@@ -1,6 +1,7 @@
 // EventLoop: where an HttpServer runs, and who answers there. For .cc files only, since it needs Asio.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,14 +16,16 @@ namespace facetheory {
 
 // An answer that needs no waiting. Head and body are sent as they are; the server adds Connection where it must.
 struct ReadyAnswer {
-  std::string_view head;  // Status line and fields, each with its CRLF; until the next request is looked at.
+  std::string_view head;  // With the empty line that ends it; until the next request is looked at.
   std::string_view body;  // As long as its owner lives.
   int file = -1;          // A file with the same bytes as the body, to be sent instead; likewise. -1: none.
   std::shared_ptr<const void> owner;
 };
 
-// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it.
-using ReadyAnswers = std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer)>;
+// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it. Requests of the same
+// `round` were there when it began, moments ago: what was true then may be told to all of them. 0: it came alone.
+using ReadyAnswers =
+    std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer, std::uint64_t round)>;
 
 // A request without a body, for whoever keeps it longer than its bytes.
 ServerRequest request_of(const RequestHead& head, std::string peer);

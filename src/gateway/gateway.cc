@@ -540,10 +540,14 @@ void Gateway::refused(int status, std::string_view why, const std::string& peer)
   tell(record);
 }
 
-const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer) {
-  const Duration began = parts_.isr.clock.monotonic();
+const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer, std::uint64_t round) {
+  if (round == 0 || round != round_) {
+    round_ = round;
+    round_began_ = parts_.isr.clock.monotonic();
+    present_ = warm_.present();
+  }
   const std::string_view key = warm_.key_of(head, is_trusted(site_->config, peer));
-  const WarmPage* page = key.empty() ? nullptr : warm_.find(key);
+  const WarmPage* page = key.empty() ? nullptr : warm_.find(key, present_);
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();
   if (!body) return nullptr;
@@ -575,7 +579,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
     record.user_agent = field("user-agent");
     record.referer = field("referer");
   }
-  record.took = parts_.isr.clock.monotonic() - began;
+  record.took = parts_.isr.clock.monotonic() - round_began_;
   tell(record);
   if (warm_.wants_render() && parts_.on_stale) parts_.on_stale(request_of(head, peer));
   return &ready_;

@@ -76,8 +76,8 @@ class Gateway {
   Task<std::optional<FreshAnswer>> refresh(ServerRequest request);
   void was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer);
 
-  // What can be answered at once: a hit like one before it (warm_pages.h).
-  const ReadyAnswer* ready(const RequestHead& head, const std::string& peer);
+  // What can be answered at once: a hit like one before it (warm_pages.h). As ReadyAnswers in event_loop.h.
+  const ReadyAnswer* ready(const RequestHead& head, const std::string& peer, std::uint64_t round);
 
   // Counts a request that came to nothing before it could be read.
   void refused(int status, std::string_view why, const std::string& peer);
@@ -92,6 +92,10 @@ class Gateway {
   GatewayParts parts_;
   LoopMetrics& metrics_;
   WarmPages warm_;
+  // Of the last round: when it began, and what was true then.
+  std::uint64_t round_ = 0;
+  Duration round_began_{0};
+  WarmPresent present_;
   ReadyAnswer ready_;
   int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;

@@ -11,11 +11,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A busy server finds the next ones ready when it has seen to these. Not more often, so that whatever else runs on the
-// thread has its turn.
-constexpr int kMostLooks = 4;
-constexpr int kBusy = 4;
-constexpr std::size_t kMostChanges = 64;
+constexpr int kMostChanges = 64;  // In one round.
+// A busy server finds the next ones ready when it has seen to these, and to look is cheaper than to have Asio wait. But
+// whatever else runs on the thread has its turn, too.
+constexpr int kMostAtOnce = 256;
 
 }  // namespace
 
@@ -68,8 +67,11 @@ void Readiness::wait() {
 
 void Readiness::look() {
   std::array<epoll_event, kMostChanges> changes;
-  for (int i = 0; i < kMostLooks; ++i) {
+  for (int seen = 0; seen < kMostAtOnce;) {
     const int count = epoll_wait(epoll_.native_handle(), changes.data(), kMostChanges, 0);
+    if (count <= 0) return;
+    seen += count;
+    ++rounds_;
     for (int change = 0; change < count; ++change) {
       const epoll_event& event = changes[static_cast<std::size_t>(change)];
       // Somebody before it may have removed it.
@@ -79,9 +81,9 @@ void Readiness::look() {
       owner->on_change({.readable = (event.events & EPOLLIN) != 0,
                         .writable = (event.events & EPOLLOUT) != 0,
                         .hung_up = (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0,
-                        .urgent = (event.events & EPOLLPRI) != 0});
+                        .urgent = (event.events & EPOLLPRI) != 0,
+                        .round = rounds_});
     }
-    if (count < kBusy) return;
   }
 }
 

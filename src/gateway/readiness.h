@@ -7,6 +7,7 @@
 // On one thread. For .cc files only, since it needs Asio.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -22,8 +23,9 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
   struct Change {
     bool readable = false;
     bool writable = false;
-    bool hung_up = false;  // The other side sends no more, or the connection broke.
-    bool urgent = false;   // There are urgent bytes, before which reading stops as if there were no more.
+    bool hung_up = false;     // The other side sends no more, or the connection broke.
+    bool urgent = false;      // There are urgent bytes, before which reading stops as if there were no more.
+    std::uint64_t round = 0;  // Those that were seen at the same moment have the same; 0: it was seen alone.
   };
 
   class Owner {
@@ -52,6 +54,7 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
 
   boost::asio::posix::stream_descriptor epoll_;
   std::vector<std::shared_ptr<Owner>> owners_;  // By socket.
+  std::uint64_t rounds_ = 0;
 };
 
 }  // namespace facetheory

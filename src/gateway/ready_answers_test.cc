@@ -45,8 +45,8 @@ std::shared_ptr<const std::string> large_body() {
   return body;
 }
 
-// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/file" with as many from a file;
-// whatever else there is goes to a handler.
+// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/file" with as many from a file, "/round"
+// with the number of its round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
   void serve(ServerLimits limits = {}) {
@@ -55,7 +55,9 @@ class ReadyAnswersTest : public testing::Test {
                      co_return ServerResponse{200, {}, *text, text};
                    })};
     loop.refused = [this](int status, std::string_view, const std::string&) { refused_ = status; };
-    loop.ready = [this](const RequestHead& head, const std::string&) { return ready(head.target); };
+    loop.ready = [this](const RequestHead& head, const std::string&, std::uint64_t round) {
+      return ready(head.target, round);
+    };
     server_ = std::make_unique<HttpServer>(std::vector<EventLoop>{std::move(loop)}, limits);
     port_ = *server_->listen("127.0.0.1", 0);
   }
@@ -63,18 +65,20 @@ class ReadyAnswersTest : public testing::Test {
     if (server_) test::run(server_->drain(2s));
   }
 
-  const ReadyAnswer* ready(std::string_view target) {
+  const ReadyAnswer* ready(std::string_view target, std::uint64_t round) {
     std::shared_ptr<const std::string> body;
     answer_.file = -1;
     if (target.starts_with("/ready/")) {
       body = std::make_shared<const std::string>(target);
+    } else if (target == "/round") {
+      body = std::make_shared<const std::string>("[" + std::to_string(round) + "]");
     } else if (target == "/large" || target == "/file") {
       body = large_;
       if (target == "/file") answer_.file = file_->descriptor();
     } else {
       return nullptr;
     }
-    head_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body->size()) + "\r\n";
+    head_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body->size()) + "\r\n\r\n";
     answer_.head = head_;
     answer_.body = *body;
     answer_.owner = body;
@@ -112,6 +116,32 @@ TEST_F(ReadyAnswersTest, TakeTurnsWithHandlersOnOneConnection) {
     const std::string answers = client.until("/ready/3");
     EXPECT_LT(answers.find("/ready/2"), answers.find("handled /pipelined"));
   }
+}
+
+// Its client may have learnt of something since that the round does not know.
+TEST_F(ReadyAnswersTest, ARequestBehindAnotherIsOfNoRound) {
+  serve();
+  RawClient client(port_);
+  std::string before;
+  for (int i = 0; i < 20; ++i) {
+    client.send(get("/round") + get("/round"));
+    const std::string both = client.until("[0]");
+    EXPECT_EQ(std::count(both.begin(), both.end(), '['), 2) << both;
+    EXPECT_EQ(both.find("[0]"), both.size() - 3) << both;
+    EXPECT_NE(both, before);
+    before = both;
+  }
+}
+
+TEST_F(ReadyAnswersTest, SayInTheirHeadWhetherTheConnectionLasts) {
+  serve();
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n";
+  RawClient old(port_);
+  old.send("GET /ready/1 HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(old.until("/ready/1"), head + "Connection: keep-alive\r\n\r\n/ready/1");
+  RawClient client(port_);
+  client.send(get("/ready/1") + "GET /ready/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(client.rest(), head + "\r\n/ready/1" + head + "Connection: close\r\n\r\n/ready/2");
 }
 
 TEST_F(ReadyAnswersTest, AClientThatEndsWithItsRequestIsAnsweredAndLetGo) {

@@ -39,6 +39,8 @@ constexpr std::size_t kReceive = 64 << 10;         // Likewise, of a body.
 constexpr std::uint64_t kSkippedBody = 256 << 10;  // Rather than that, the connection is closed.
 constexpr std::chrono::seconds kLinger{2};  // For a client that still sends to read why it was refused.
 constexpr std::chrono::milliseconds kSkipPatience{500};
+// A deadline of idle_timeout that the next sweep sets: a hit has no need to look at the clock for it.
+constexpr ServerConnection::Moment kFromNextSweep = ServerConnection::Moment::min();
 
 Error client_gone(const char* what) {
   return {ErrorCode::unavailable, what};
@@ -135,7 +137,7 @@ void ServerConnection::wait_readable() {
   if (input_.empty()) {
     if (loop_->draining && !has_unread()) return close();
     if (input_.capacity() > kKeptInput) input_ = {};
-    read_deadline_ = steady_clock::now() + limits_->idle_timeout;
+    read_deadline_ = kFromNextSweep;
   } else if (!waits_for_head_) {
     waits_for_head_ = true;
     read_deadline_ = steady_clock::now() + limits_->header_timeout;
@@ -151,11 +153,11 @@ void ServerConnection::on_change(Readiness::Change change) {
     // A client that sends and does not read gets no more time by that.
     if (change.writable || change.hung_up) send_rest();
   } else if (!busy_ && (change.readable || change.hung_up)) {
-    read_requests();
+    read_requests(change.round);
   }
 }
 
-void ServerConnection::read_requests() {
+void ServerConnection::read_requests(std::uint64_t round) {
   const ssize_t received = ::recv(native_, loop_->received.data(), loop_->received.size(), 0);
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_readable();
   if (received <= 0) return close();
@@ -163,10 +165,10 @@ void ServerConnection::read_requests() {
   const std::string_view bytes(loop_->received.data(), count);
   bool begun = false;
   if (input_.empty()) {
-    begun = look_at(bytes);
+    begun = look_at(bytes, round);
   } else {
     input_.append(bytes);
-    begun = look_at(input_);
+    begun = look_at(input_, round);
   }
   if (begun) return;
   wait_readable();
@@ -177,7 +179,7 @@ void ServerConnection::read_requests() {
     });
 }
 
-bool ServerConnection::look_at(std::string_view bytes) {
+bool ServerConnection::look_at(std::string_view bytes, std::uint64_t round) {
   const bool ours = bytes.data() == input_.data();
   std::string_view rest = bytes;
   const auto keep_rest = [&] {
@@ -188,7 +190,8 @@ bool ServerConnection::look_at(std::string_view bytes) {
     }
   };
   while (!rest.empty()) {
-    switch (look_at_one(rest, std::exchange(head_seen_, 0))) {
+    // Those behind the first one may have come later.
+    switch (look_at_one(rest, std::exchange(head_seen_, 0), std::exchange(round, 0))) {
       case Look::incomplete:
         head_seen_ = rest.size();
         keep_rest();
@@ -213,7 +216,8 @@ bool ServerConnection::look_at(std::string_view bytes) {
   return false;
 }
 
-ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std::size_t seen) {
+ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std::size_t seen,
+                                                     std::uint64_t round) {
   if (seen > 0 && bytes.size() < limits_->header_bytes &&
       find_head_end(bytes, seen) == std::string_view::npos) {
     return Look::incomplete;
@@ -237,7 +241,7 @@ ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std
   }
   framing_ = *framing;
   if (loop_->ready && framing_.kind == BodyFraming::Kind::none) {
-    if (const ReadyAnswer* answer = loop_->ready(loop_->head, peer_)) {
+    if (const ReadyAnswer* answer = loop_->ready(loop_->head, peer_, round)) {
       if (send_ready(*answer)) return Look::answered;
       return Look::refused;  // The client is gone.
     }
@@ -248,10 +252,10 @@ ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std
 // False: the connection broke.
 bool ServerConnection::send_ready(const ReadyAnswer& answer) {
   close_after_ = !keeps_alive(loop_->head) || loop_->draining;
-  const std::string_view end = close_after_                     ? "Connection: close\r\n\r\n"
-                               : loop_->head.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
-                                                                : "\r\n";
-  switch (UnsentAnswer::send(native_, answer, end, unsent_)) {
+  const std::string_view added = close_after_                     ? "Connection: close\r\n\r\n"
+                                 : loop_->head.minor_version == 0 ? "Connection: keep-alive\r\n\r\n"
+                                                                  : "";
+  switch (UnsentAnswer::send(native_, answer, added, unsent_)) {
     case Sent::all:
       return true;
     case Sent::failed:
@@ -661,6 +665,7 @@ void ServerConnection::shut_down_sending() {
 
 void ServerConnection::check_deadlines(Moment now) {
   if (need_not_wait()) return close();
+  if (read_deadline_ == kFromNextSweep) read_deadline_ = now + limits_->idle_timeout;
   if (now < read_deadline_ && now < write_deadline_) return;
   // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.
   if (now < read_deadline_ && unread_by_client() < unread_) return give_time_to_read();

@@ -101,7 +101,8 @@ class ServerConnection final : public ServerExchange,
   void wait_readable();
   void watch();
   bool give_to_asio();
-  void read_requests();
+  // `round`: as Readiness told of them.
+  void read_requests(std::uint64_t round = 0);
   void part();
   void read_until_client_parts();
   bool need_not_wait() const;
@@ -109,9 +110,9 @@ class ServerConnection final : public ServerExchange,
   int unread_by_client() const;
   // What the first request in some bytes has come to.
   enum class Look { incomplete, refused, exchange, answered };
-  Look look_at_one(std::string_view bytes, std::size_t seen);
+  Look look_at_one(std::string_view bytes, std::size_t seen, std::uint64_t round);
   // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
-  bool look_at(std::string_view bytes);
+  bool look_at(std::string_view bytes, std::uint64_t round = 0);
   bool send_ready(const ReadyAnswer& answer);
   void send_rest();
   void after_exchange();

@@ -321,13 +321,14 @@ Result<void> Service::State::start() {
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
     Gateway& gateway = *fronts_.back()->gateway;
-    loops.push_back(
-        {fronts_.back()->thread.executor(),
-         [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
-         [&gateway](const RequestHead& head, const std::string& peer) { return gateway.ready(head, peer); },
-         [&gateway](int status, std::string_view why, const std::string& peer) {
-           gateway.refused(status, why, peer);
-         }});
+    loops.push_back({fronts_.back()->thread.executor(),
+                     [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
+                     [&gateway](const RequestHead& head, const std::string& peer, std::uint64_t round) {
+                       return gateway.ready(head, peer, round);
+                     },
+                     [&gateway](int status, std::string_view why, const std::string& peer) {
+                       gateway.refused(status, why, peer);
+                     }});
   }
   server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
   for (const ListenAddress& address : config_.listen) {

@@ -15,6 +15,8 @@ namespace {
 // Below it, putting them together is cheaper for us than pieces are for the system.
 constexpr std::size_t kLeastPieces = 4096;
 
+constexpr std::size_t kEmptyLine = 2;  // "\r\n"
+
 // From here on an answer is more than one segment, even where segments are largest.
 constexpr std::size_t kBurst = 32 << 10;
 
@@ -41,21 +43,21 @@ std::optional<std::size_t> taken(Call call) {
   return full ? std::optional<std::size_t>(0) : std::nullopt;
 }
 
-// Head, its end and the body from `body_sent` on, as far as the socket takes them.
-std::optional<std::size_t> send_some(int socket, std::string_view head, std::string_view end,
+// Head, what is added to it and the body from `body_sent` on, as far as the socket takes them.
+std::optional<std::size_t> send_some(int socket, std::string_view head, std::string_view added,
                                      const ReadyAnswer& answer, std::size_t body_sent) {
   const std::string_view body = answer.body.substr(body_sent);
   const bool from_file = answer.file >= 0 && !body.empty();
   std::size_t count = 0;
-  if (const std::size_t size = head.size() + end.size() + body.size(); size <= kLeastPieces) {
+  if (const std::size_t size = head.size() + added.size() + body.size(); size <= kLeastPieces) {
     std::array<char, kLeastPieces> whole;
     char* next = std::copy(head.begin(), head.end(), whole.data());
-    next = std::copy(end.begin(), end.end(), next);
+    next = std::copy(added.begin(), added.end(), next);
     std::copy(body.begin(), body.end(), next);
     return taken([&] { return ::send(socket, whole.data(), size, MSG_NOSIGNAL); });
   }
-  if (const std::size_t heading = head.size() + end.size(); heading > 0 || !from_file) {
-    std::array<iovec, 3> pieces{piece(head), piece(end), piece(from_file ? std::string_view() : body)};
+  if (const std::size_t heading = head.size() + added.size(); heading > 0 || !from_file) {
+    std::array<iovec, 3> pieces{piece(head), piece(added), piece(from_file ? std::string_view() : body)};
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
@@ -72,21 +74,23 @@ std::optional<std::size_t> send_some(int socket, std::string_view head, std::str
 
 }  // namespace
 
-Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view end,
+Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view added,
                         std::unique_ptr<UnsentAnswer>& rest) {
-  const auto sent = send_some(socket, answer.head, end, answer, 0);
+  std::string_view head = answer.head;
+  if (!added.empty()) head.remove_suffix(kEmptyLine);
+  const auto sent = send_some(socket, head, added, answer, 0);
   if (!sent) return Sent::failed;
-  const std::size_t head = answer.head.size() + end.size();
-  if (*sent == head + answer.body.size()) {
+  const std::size_t heading = head.size() + added.size();
+  if (*sent == heading + answer.body.size()) {
     end_burst(socket, *sent);
     return Sent::all;
   }
   rest = std::make_unique<UnsentAnswer>();
   rest->answer_ = answer;
-  if (*sent < head) {
-    rest->head_.append(answer.head).append(end).erase(0, *sent);
+  if (*sent < heading) {
+    rest->head_.append(head).append(added).erase(0, *sent);
   } else {
-    rest->body_sent_ = *sent - head;
+    rest->body_sent_ = *sent - heading;
   }
   const Sent outcome = rest->go_on(socket);
   if (outcome == Sent::all) rest.reset();

@@ -15,8 +15,8 @@ enum class Sent { all, some, failed };
 
 class UnsentAnswer {
  public:
-  // `end` closes the head. Of `some`, `rest` is what go_on() sends.
-  static Sent send(int socket, const ReadyAnswer& answer, std::string_view end,
+  // `added` is empty, or fields that the head ends with and the empty line. Of `some`, `rest` is what go_on() sends.
+  static Sent send(int socket, const ReadyAnswer& answer, std::string_view added,
                    std::unique_ptr<UnsentAnswer>& rest);
 
   // When the socket can take more.

@@ -52,8 +52,8 @@ WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::
 
 void WarmPages::forget_all() {
   pages_.clear();
-  fields_.clear();
-  fields_trusted_.clear();
+  fields_ = {};
+  fields_trusted_ = {};
   cookies_.clear();
 }
 
@@ -86,9 +86,14 @@ const WarmPages::Judged& WarmPages::remember(JudgedNames& names, std::string_vie
   return not_remembered_;
 }
 
-const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
-  JudgedNames& names = trusted ? fields_trusted_ : fields_;
-  if (const auto known = names.find(name); known != names.end()) return known->second;
+const WarmPages::Judged& WarmPages::judge(std::size_t place, std::string_view name, bool trusted) {
+  JudgedFields& fields = trusted ? fields_trusted_ : fields_;
+  auto& usual = fields.usual[place % fields.usual.size()];
+  if (usual != nullptr && usual->first == name) return usual->second;
+  if (const auto known = fields.names.find(name); known != fields.names.end()) {
+    usual = &*known;
+    return known->second;
+  }
   Judged field{.name = lower_case(name)};
   const bool bypasses = std::any_of(patterns_.begin(), patterns_.end(), [&](const NamePatterns& patterns) {
     return patterns.matches(field.name);
@@ -110,7 +115,7 @@ const WarmPages::Judged& WarmPages::judge(std::string_view name, bool trusted) {
   } else if (field.name == "accept") {
     field.meaning = Meaning::accepted;
   }
-  return remember(names, name, std::move(field));
+  return remember(fields.names, name, std::move(field));
 }
 
 WarmPages::Meaning WarmPages::judge_cookie(std::string_view name) {
@@ -142,8 +147,9 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   names_render_ = false;
   bool has_etag = false;
   bool has_date = false;
-  for (const FieldView& field : head.fields) {
-    const Judged& judged = judge(field.name, trusted);
+  for (std::size_t i = 0; i < head.fields.size(); ++i) {
+    const FieldView& field = head.fields[i];
+    const Judged& judged = judge(i, field.name, trusted);
     switch (judged.meaning) {
       case Meaning::ignored:
         break;
@@ -217,13 +223,13 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
   std::string head;
   head.reserve(page.constant_head + kChangingHead);
   page.head = std::move(head.append(page.head));
+  if (page.kept_as == ServedAs::stale) page.head.append("\r\n");  // Complete as it is.
   page.rows.shrink_to_fit();
   const std::size_t memory = memory_of(key, page);
   pages_.put(key, std::move(page), memory);
 }
 
-bool WarmPages::is_still_true(WarmPage& page) const {
-  const WarmMoment now = moment();
+bool WarmPages::is_still_true(WarmPage& page, const WarmMoment& now) const {
   if (!now.table_version) return page.moment == now && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
   if (page.moment == now) return true;
   // Pages of others change all the time.
@@ -232,15 +238,16 @@ bool WarmPages::is_still_true(WarmPage& page) const {
   return true;
 }
 
-const WarmPage* WarmPages::find(std::string_view key) {
+const WarmPage* WarmPages::find(std::string_view key, const WarmPresent& present) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
-  const std::int64_t now = isr_.now();
+  const std::int64_t now = present.now;
   const bool complete = page->kept_as == ServedAs::stale;
   const bool stale = complete || now >= page->fresh_until;
   if (stale && names_render_) return nullptr;
   const std::int64_t until = complete ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
-  if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
+  if (now < page->judged_at || now >= until || page->body.expired() ||
+      !is_still_true(*page, present.moment)) {
     pages_.erase(key);
     return nullptr;
   }
@@ -258,7 +265,7 @@ const WarmPage* WarmPages::find(std::string_view key) {
     CacheStatus status;
     status.ttl = page->fresh_until - now;
     append(page->head, status);
-    page->head.append("\r\nX-FaceTheory-ISR: ").append(name(page->as)).append("\r\n");
+    page->head.append("\r\nX-FaceTheory-ISR: ").append(name(page->as)).append("\r\n\r\n");
   }
   return page;
 }

@@ -11,6 +11,7 @@
 // On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,6 +37,12 @@ struct WarmMoment {
   std::uint64_t configured = 0;
 
   friend bool operator==(const WarmMoment&, const WarmMoment&) = default;
+};
+
+// By which requests that came together are judged.
+struct WarmPresent {
+  std::int64_t now = 0;  // Seconds since 1970.
+  WarmMoment moment = {};
 };
 
 struct WarmPage {
@@ -82,6 +89,7 @@ class WarmPages {
   std::string_view key_of(const RequestHead& head, bool trusted);
 
   WarmMoment moment() const;
+  WarmPresent present() const { return {isr_.now(), moment()}; }
 
   // From here on it can be told whether what the page was looked up from is still so. False: it is not.
   bool seal(WarmPage& page) const;
@@ -91,8 +99,9 @@ class WarmPages {
   // The same for a page that was looked up and sealed elsewhere, for the same site.
   void take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
 
-  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of now; until the next call.
-  const WarmPage* find(std::string_view key);
+  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of that moment; until the
+  // next call.
+  const WarmPage* find(std::string_view key, const WarmPresent& present);
   // Whether somebody should see to the render of the page that was found last.
   bool wants_render() const { return wants_render_; }
   // Whoever saw to a page's render has done so, with whatever success.
@@ -112,13 +121,18 @@ class WarmPages {
   };
   using JudgedNames =
       std::unordered_map<std::string, Judged, TextHash, std::equal_to<>>;  // As they were sent.
-  // Until the next name is judged.
-  const Judged& judge(std::string_view name, bool trusted);
+  struct JudgedFields {
+    JudgedNames names = {};
+    // Most clients send the same ones in the same order: what the last one had in each place.
+    std::array<const JudgedNames::value_type*, 16> usual = {};
+  };
+  // `place` in the request. Until the next name is judged.
+  const Judged& judge(std::size_t place, std::string_view name, bool trusted);
   Meaning judge_cookie(std::string_view name);
   const Judged& remember(JudgedNames& names, std::string_view name, Judged judged);
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
-  bool is_still_true(WarmPage& page) const;
+  bool is_still_true(WarmPage& page, const WarmMoment& now) const;
   void forget_all();
 
   // Constant after construction.
@@ -132,8 +146,8 @@ class WarmPages {
   std::string request_id_;              // Likewise: the field that names a render, from a trusted peer.
   std::vector<RouteConfig> routes_;     // For what they say about cookies.
   // What has been judged so far.
-  JudgedNames fields_;
-  JudgedNames fields_trusted_;
+  JudgedFields fields_;
+  JudgedFields fields_trusted_;
   JudgedNames cookies_;
   Judged not_remembered_;
   std::string key_;
