@@ -39,7 +39,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // No peer reads more than this in a window; one that is quicker just ends it earlier.
-constexpr double kMaxReadsPerSecond = 1e6;
+constexpr double kMaxReadsPerSecond = 2e6;
 
 std::atomic<bool> interrupted = false;
 

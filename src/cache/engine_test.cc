@@ -23,6 +23,24 @@ TEST_F(EngineTest, MissingPageIsRenderedAndThenAHit) {
   EXPECT_EQ(engine_->counters().renders, 1U);
 }
 
+// Whoever learns of it from the table must not have to wait for the store of bodies.
+TEST_F(EngineTest, APageIsInMemoryBeforeItsRowAppears) {
+  std::vector<std::optional<std::uint64_t>> versions;
+  EngineOptions options;
+  options.prepare = [&](Body body) {
+    versions.push_back(plain_table_->version());
+    const std::size_t cost = body.bytes.size();
+    return PreparedBody{std::make_shared<const Body>(std::move(body)), cost};
+  };
+  const auto engine = node(std::move(options));
+  EXPECT_EQ(serving(*engine), "miss: page 1");
+  ASSERT_EQ(versions.size(), 1U);
+  EXPECT_LT(versions.front(), plain_table_->version());
+  EXPECT_EQ(serving(*engine), "hit: page 1");
+  EXPECT_EQ(engine->counters().bodies_read, 0U);
+  run(engine->drain());
+}
+
 TEST_F(EngineTest, ManyRequestsForAMissingPageShareOneRender) {
   std::vector<Task<Result<Served>>> tasks;
   for (int i = 0; i < 50; ++i)

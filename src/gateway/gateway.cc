@@ -544,10 +544,10 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   if (round == 0 || round != round_) {
     round_ = round;
     round_began_ = parts_.isr.clock.monotonic();
-    present_ = warm_.present();
+    round_second_ = parts_.isr.now();
   }
   const std::string_view key = warm_.key_of(head, is_trusted(site_->config, peer));
-  const WarmPage* page = key.empty() ? nullptr : warm_.find(key, present_);
+  const WarmPage* page = key.empty() ? nullptr : warm_.find(key, round_second_);
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();
   if (!body) return nullptr;

@@ -92,10 +92,10 @@ class Gateway {
   GatewayParts parts_;
   LoopMetrics& metrics_;
   WarmPages warm_;
-  // Of the last round: when it began, and what was true then.
+  // Of the last round: when it began.
   std::uint64_t round_ = 0;
   Duration round_began_{0};
-  WarmPresent present_;
+  std::int64_t round_second_ = 0;  // Since 1970.
   ReadyAnswer ready_;
   int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;

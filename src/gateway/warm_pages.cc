@@ -229,7 +229,8 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
   pages_.put(key, std::move(page), memory);
 }
 
-bool WarmPages::is_still_true(WarmPage& page, const WarmMoment& now) const {
+bool WarmPages::is_still_true(WarmPage& page) const {
+  const WarmMoment now = moment();
   if (!now.table_version) return page.moment == now && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
   if (page.moment == now) return true;
   // Pages of others change all the time.
@@ -238,16 +239,14 @@ bool WarmPages::is_still_true(WarmPage& page, const WarmMoment& now) const {
   return true;
 }
 
-const WarmPage* WarmPages::find(std::string_view key, const WarmPresent& present) {
+const WarmPage* WarmPages::find(std::string_view key, std::int64_t now) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
-  const std::int64_t now = present.now;
   const bool complete = page->kept_as == ServedAs::stale;
   const bool stale = complete || now >= page->fresh_until;
   if (stale && names_render_) return nullptr;
   const std::int64_t until = complete ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
-  if (now < page->judged_at || now >= until || page->body.expired() ||
-      !is_still_true(*page, present.moment)) {
+  if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);
     return nullptr;
   }

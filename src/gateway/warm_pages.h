@@ -39,12 +39,6 @@ struct WarmMoment {
   friend bool operator==(const WarmMoment&, const WarmMoment&) = default;
 };
 
-// By which requests that came together are judged.
-struct WarmPresent {
-  std::int64_t now = 0;  // Seconds since 1970.
-  WarmMoment moment = {};
-};
-
 struct WarmPage {
   // Constant once it is kept.
   std::weak_ptr<const Body> body = {};
@@ -89,7 +83,6 @@ class WarmPages {
   std::string_view key_of(const RequestHead& head, bool trusted);
 
   WarmMoment moment() const;
-  WarmPresent present() const { return {isr_.now(), moment()}; }
 
   // From here on it can be told whether what the page was looked up from is still so. False: it is not.
   bool seal(WarmPage& page) const;
@@ -99,9 +92,9 @@ class WarmPages {
   // The same for a page that was looked up and sealed elsewhere, for the same site.
   void take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
 
-  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of that moment; until the
-  // next call.
-  const WarmPage* find(std::string_view key, const WarmPresent& present);
+  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of `now`, in seconds since
+  // 1970; until the next call.
+  const WarmPage* find(std::string_view key, std::int64_t now);
   // Whether somebody should see to the render of the page that was found last.
   bool wants_render() const { return wants_render_; }
   // Whoever saw to a page's render has done so, with whatever success.
@@ -132,7 +125,7 @@ class WarmPages {
   const Judged& remember(JudgedNames& names, std::string_view name, Judged judged);
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
-  bool is_still_true(WarmPage& page, const WarmMoment& now) const;
+  bool is_still_true(WarmPage& page) const;
   void forget_all();
 
   // Constant after construction.

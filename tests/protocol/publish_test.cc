@@ -47,6 +47,21 @@ TEST_P(PublishTest, PointsMetaAtTheBodyAndGivesTheLeaseBackTogether) {
   EXPECT_EQ(version_sks().size(), 0U);
 }
 
+TEST_P(PublishTest, TellsOfTheBodyBeforeMetaDoes) {
+  std::vector<std::string> told;
+  PublishOptions options;
+  options.on_stored = [&](const std::string& s3_key) { told.push_back(s3_key); };
+  const Lease lost = acquired(seconds(2));
+  advance(seconds(3));
+  EXPECT_TRUE(std::holds_alternative<LeaseLost>(publishing(lost, options)));
+  EXPECT_EQ(told.size(), 1U);  // Although META never names that one.
+  const Lease lease = acquired();
+  const auto outcome = publishing(lease, options);
+  ASSERT_TRUE(std::holds_alternative<Published>(outcome));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told.back(), std::get<Published>(outcome).meta.s3_key);
+}
+
 TEST_P(PublishTest, GeneratedAtIsWhenTheRenderBeganNotWhenItEnded) {
   const Lease lease = acquired(seconds(60));
   advance(seconds(20));

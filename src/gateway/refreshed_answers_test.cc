@@ -1,0 +1,96 @@
+// Answers that one loop makes ready for another.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/gateway/gateway.h"
+#include "facetheory/gateway/page_answer.h"
+#include "facetheory/isr/invalidate.h"
+#include "facetheory/table/open_table.h"
+
+#include "tests/support/gateway_bed.h"
+#include "tests/support/run.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::run;
+
+class RefreshedAnswers : public testing::Test {
+ protected:
+  static EngineOptions preparing() {
+    EngineOptions options;
+    options.prepare = prepare_page;
+    return options;
+  }
+  GatewayParts parts() { return {test::executor(), compressor_, engine_, isr_, metrics_}; }
+  std::shared_ptr<const Site> site() const {
+    const std::string lines = "[defaults]\nrevalidate = \"10s\"\n";
+    return std::make_shared<const Site>(test::bed_config(origin_.port(), lines), test::executor());
+  }
+  ~RefreshedAnswers() override { run(engine_.drain()); }
+
+  std::optional<FreshAnswer> refreshed() { return run(refresher_.refresh(request_)); }
+  // What the front has at hand, with its head; empty: nothing.
+  std::string at_hand() {
+    RequestHead head{"GET", "/a", 1, {{"Host", "example.com"}}, 0};
+    const ReadyAnswer* answer = front_.ready(head, "127.0.0.1", 0);
+    return answer != nullptr ? std::string(answer->head) + std::string(answer->body) : "";
+  }
+
+  test::ManualClock clock_;
+  const test::TestOrigin origin_;
+  const std::unique_ptr<Table> table_ = *open_table("memory:", test::executor());
+  const std::unique_ptr<BodyStore> bodies_ = *open_bodies("memory:", test::executor());
+  const Isr isr_{*table_, *bodies_, clock_};
+  Metrics metrics_{{}};
+  Compressor compressor_{clock_};
+  Engine engine_{test::executor(), isr_, preparing()};
+  const std::shared_ptr<const Site> site_ = site();
+  Gateway refresher_{parts(), site_};
+  Gateway front_{parts(), site_};
+  const ServerRequest request_{"GET", "/a", {{"Host", "example.com"}}, "", "127.0.0.1"};
+};
+
+TEST_F(RefreshedAnswers, AreThoseOfThePageAsItIsNow) {
+  EXPECT_EQ(at_hand(), "");
+  front_.was_refreshed(request_, refreshed());
+  EXPECT_NE(at_hand().find("X-FaceTheory-ISR: hit\r\n\r\n/a 1"), std::string::npos) << at_hand();
+  clock_.advance(12s);
+  EXPECT_NE(at_hand().find("X-FaceTheory-ISR: stale\r\n\r\n/a 1"), std::string::npos) << at_hand();
+  front_.was_refreshed(request_, refreshed());
+  EXPECT_NE(at_hand().find("Age: 0\r\nCache-Status: facetheory; hit; ttl=10\r\n"), std::string::npos);
+  EXPECT_NE(at_hand().find("X-FaceTheory-ISR: hit\r\n\r\n/a 2"), std::string::npos) << at_hand();
+  EXPECT_EQ(origin_.count("/a"), 2U);
+}
+
+TEST_F(RefreshedAnswers, AreNotUsedWhenThePageHasChangedOnTheWay) {
+  auto answer = refreshed();
+  ASSERT_TRUE(answer);
+  ASSERT_TRUE(run(purge(isr_, Page{answer->page.rows.front().pk})));
+  front_.was_refreshed(request_, std::move(answer));
+  EXPECT_EQ(at_hand(), "");
+}
+
+TEST_F(RefreshedAnswers, AreUsedWhenOtherPagesHaveChanged) {
+  auto answer = refreshed();
+  const ServerRequest other{"GET", "/b", {{"Host", "example.com"}}, "", "127.0.0.1"};
+  ASSERT_TRUE(run(refresher_.refresh(other)));
+  front_.was_refreshed(request_, std::move(answer));
+  EXPECT_NE(at_hand(), "");
+}
+
+TEST_F(RefreshedAnswers, AreNotUsedWithAnotherConfiguration) {
+  auto answer = refreshed();
+  front_.use(site());
+  front_.was_refreshed(request_, std::move(answer));
+  EXPECT_EQ(at_hand(), "");
+}
+
+}  // namespace
+}  // namespace facetheory
