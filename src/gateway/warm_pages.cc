@@ -218,7 +218,7 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     forget_all();
     return;
   }
-  if (page.stamp ? !is_still_true(page) : !seal(page)) return;
+  if (!page.stamp && !seal(page)) return;
   page.constant_head = page.head.size();
   std::string head;
   head.reserve(page.constant_head + kChangingHead);
