@@ -18,6 +18,7 @@ using std::chrono::microseconds;
 // Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
 // core that hits alone would fill.
 constexpr int kPatientNiceness = 6;
+constexpr int kLeisurelyNiceness = 10;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
@@ -103,8 +104,10 @@ void LoopThread::run(Urgency urgency) {
       be_scheduled(SCHED_OTHER, kPromptPiece);
       run_in_turns(context_, kPromptTurn);
       return;
-    case Urgency::patient: {
-      [[maybe_unused]] const int niceness = nice(kPatientNiceness);  // Of this thread alone, on Linux.
+    case Urgency::patient:
+    case Urgency::leisurely: {
+      const int more = urgency == Urgency::patient ? kPatientNiceness : kLeisurelyNiceness;
+      [[maybe_unused]] const int niceness = nice(more);  // Of this thread alone, on Linux.
       // Those that wake up interrupt nobody, each other neither: that would only cost time.
       be_scheduled(SCHED_BATCH, kPatientPiece);
       run_in_turns(context_, kPatientTurn);

@@ -18,6 +18,8 @@ enum class Urgency {
   // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want, interrupts none
   // of them, and gives way after a fifth of a millisecond. Threads that are started on its loop are scheduled likewise.
   patient,
+  // The same, and those that are patient go before it.
+  leisurely,
 };
 
 // Runs until it is destroyed; what is still to be done then is not done. So it is declared before whatever runs on it.

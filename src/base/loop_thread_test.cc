@@ -22,7 +22,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::array kAll = {Urgency::ordinary, Urgency::prompt, Urgency::patient};
+constexpr std::array kAll = {Urgency::ordinary, Urgency::prompt, Urgency::patient, Urgency::leisurely};
 
 template <typename Work>
 auto on(LoopThread& loop, Work work) {
@@ -68,6 +68,8 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
   EXPECT_EQ(on(patient, niceness), std::min(19, here + 6));
+  LoopThread leisurely("test", Urgency::leisurely);
+  EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 10));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {

@@ -214,17 +214,20 @@ Result<void> Service::State::start_admin() {
 }
 
 Result<void> Service::State::open_stores() {
-  const auto open = [&]() -> Result<void> {
-    auto table = open_table(config_.table, background_.executor());
-    if (!table) return std::move(table).error();
-    table_ = *std::move(table);
-    auto bodies = open_bodies(config_.bodies, background_.executor());
-    if (!bodies) return std::move(bodies).error();
-    bodies_ = *std::move(bodies);
+  const auto put = [](auto opened, auto& store) -> Result<void> {
+    if (!opened) return std::move(opened).error();
+    store = *std::move(opened);
     return {};
   };
-  // There, so that threads of the stores inherit its place behind those who serve.
-  Result<void> opened = asio::post(background_.executor(), asio::use_future(open)).get();
+  const auto opening_table = [&] { return put(open_table(config_.table, background_.executor()), table_); };
+  const auto opening_bodies = [&] {
+    return put(open_bodies(config_.bodies, background_.executor()), bodies_);
+  };
+  // There, so that the threads of the stores inherit a place behind those who serve. Those of the bodies are many, and
+  // what they do takes long anyway.
+  LoopThread leisurely{"storing", Urgency::leisurely};
+  Result<void> opened = asio::post(background_.executor(), asio::use_future(opening_table)).get();
+  if (opened) opened = asio::post(leisurely.executor(), asio::use_future(opening_bodies)).get();
   if (!opened) return opened;
   // So that a table that is not there is told now and not with the first request.
   Result<TableDescription> described =
