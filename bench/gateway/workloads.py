@@ -227,7 +227,8 @@ def expiry(run, allowed):
                 asking = load.Load(folder, f"{kind} {pace}", (prefix, count), **settings)
                 renders = int(count * 0.9) if kind == "expiring" else None
                 subjects[kind, pace, name] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
-                    run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0)
+                    run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0,
+                    clean_steal=load.CLEAN_STEAL_FOR_P99)
     seconds = 2 * EXPIRING_AGE
     found = run.rounds(subjects, allowed, seconds)
     for server in servers.values():

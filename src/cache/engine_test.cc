@@ -41,6 +41,17 @@ TEST_F(EngineTest, APageIsInMemoryBeforeItsRowAppears) {
   run(engine->drain());
 }
 
+TEST_F(EngineTest, OfEveryPageOnlyTheCurrentBodyStaysInMemory) {
+  const std::unique_ptr<Engine> other = node();
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_EQ(serving({.mode = ServeMode::blocking}, renderer()), "miss: page " + std::to_string(i));
+    EXPECT_EQ(serving(*other), "hit: page " + std::to_string(i));  // Learns of it from the table.
+    EXPECT_EQ(engine_->gauges().bodies_in_memory, 1U);
+    EXPECT_EQ(other->gauges().bodies_in_memory, 1U);
+    clock_.advance(61s);
+  }
+}
+
 TEST_F(EngineTest, ManyRequestsForAMissingPageShareOneRender) {
   std::vector<Task<Result<Served>>> tasks;
   for (int i = 0; i < 50; ++i)

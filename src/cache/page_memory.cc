@@ -86,7 +86,7 @@ Task<Result<Pointer>> PageMemory::read_pointer(Page page, Consistency consistenc
     pointers_.erase(page.pk);
     co_return pointer;
   }
-  Pointer& kept = pointers_.put(page.pk, pointer);
+  Pointer& kept = remember(page.pk, pointer);
   // Some page was distrusted meanwhile, perhaps this one.
   if (distrusted != distrusted_) kept.read_at = kLongAgo;
   co_return pointer;
@@ -102,7 +102,16 @@ void PageMemory::became_current(const std::string& pk, MetaRow meta) {
   const std::lock_guard lock(mutex_);
   passes_.erase(pk);
   rests_.erase(pk);
-  pointers_.put(pk, Pointer{std::move(meta), {}, kLongAgo});
+  remember(pk, Pointer{std::move(meta), {}, kLongAgo});
+}
+
+Pointer& PageMemory::remember(const std::string& pk, Pointer pointer) {
+  if (const Pointer* before = pointers_.find(pk); before != nullptr && before->meta && pointer.meta) {
+    // An eventual read may still see the older one: what is newer stays.
+    const bool replaced = before->meta->generated_at < pointer.meta->generated_at;
+    if (replaced && before->meta->s3_key != pointer.meta->s3_key) bodies_.erase(before->meta->s3_key);
+  }
+  return pointers_.put(pk, std::move(pointer));
 }
 
 void PageMemory::distrust(const std::string& pk) {

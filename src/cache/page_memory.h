@@ -65,6 +65,8 @@ class PageMemory {
  private:
   Task<Result<BodyPointer>> read_body(std::string s3_key);
   bool until(RecentPages<Duration>& pages, const std::string& pk);
+  // Remembers it, and drops the body of the page that it replaces, for which hardly anybody will ask. Locked.
+  Pointer& remember(const std::string& pk, Pointer pointer);
 
   // Constant after construction.
   const Isr isr_;
