@@ -17,15 +17,15 @@ using std::chrono::microseconds;
 
 // Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
 // core that hits alone would fill.
-constexpr int kPatientNiceness = 6;
-constexpr int kLeisurelyNiceness = 10;
+constexpr int kPatientNiceness = 7;
+constexpr int kLeisurelyNiceness = 13;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
 constexpr microseconds kPatientPiece{200};
 // The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by itself,
 // after this long: what it owes to others is then paid often and not at once.
-constexpr microseconds kPromptTurn{1'000};
+constexpr microseconds kPromptTurn{250};
 constexpr microseconds kPatientTurn{200};
 
 // As the kernel has it; its own header and that of the C library exclude each other.

@@ -67,15 +67,15 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 6));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 7));
   LoopThread leisurely("test", Urgency::leisurely);
-  EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 10));
+  EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 13));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 6));
+  EXPECT_EQ(there, std::min(19, niceness() + 7));
 }
 
 TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
