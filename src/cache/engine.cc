@@ -451,6 +451,9 @@ Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
 Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
   return state_->memory().body(std::move(s3_key));
 }
+Task<void> Engine::wait_for_render(Page page, Duration limit) {
+  return state_->flights().wait_for(std::move(page.pk), limit);
+}
 std::uint64_t Engine::forgets() const {
   return state_->memory().forgets();
 }

@@ -153,6 +153,9 @@ class Engine {
   // renders have failed. `invalid`: the request's id was used with other inputs.
   Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
 
+  // Waits, up to that long, for the regeneration of this page that is under way here, if there is one.
+  Task<void> wait_for_render(Page page, Duration limit);
+
   // The body that a row's s3_key names, prepared, through the memory. `corrupt`: it is gone or damaged.
   Task<Result<std::shared_ptr<const Body>>> body(std::string s3_key);
 

@@ -227,6 +227,15 @@ Task<void> Flights::look_at_marks(Flight& flight, Page page, const RegenerateOut
   flight.unmarked = marks && judge(meta, *marks, meta.generated_at).state == PageState::fresh;
 }
 
+Task<void> Flights::wait_for(std::string pk, Duration limit) {
+  std::shared_ptr<Flight> flight;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = flights_.find(pk); found != flights_.end()) flight = found->second;
+  }
+  if (flight) co_await flight->ended.wait(isr_.clock, limit);
+}
+
 Task<void> Flights::drain() {
   for (;;) {
     std::shared_ptr<Flight> flight;

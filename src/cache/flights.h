@@ -61,6 +61,9 @@ class Flights : public std::enable_shared_from_this<Flights> {
   // The flight of this page, joined or begun.
   Boarding board(Errand errand);
 
+  // Waits, up to that long, for the flight that is under way for this page, if there is one.
+  Task<void> wait_for(std::string pk, Duration limit);
+
   // Lets none begin any more and waits for all.
   Task<void> drain();
 

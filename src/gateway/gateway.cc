@@ -170,6 +170,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
   const Headers may_vary = varying_fields(*route_, key, asked_.request("GET"));
   std::optional<Forwarded> forwarded;
+  bool rendered =
+      false;  // If nobody waits: the page was seen to, and one more look tells what has come of it.
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
     OriginRender render{site_->renderers.at(route_->origin),
@@ -188,8 +190,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.page = page;
     serve.policy = route_->policy;
     serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
-    if (exchange_ == nullptr) serve.policy.mode = ServeMode::blocking;
-    serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store;
+    serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store || rendered;
     const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
       serve.request_id = std::string(*id);
@@ -208,9 +209,13 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     auto served = co_await parts_.engine.serve(std::move(serve), std::move(renderer));
     if (exchange_ == nullptr) {
       if (!served) co_return;
-      // It is there now: the next look finds what everybody will.
-      if (served->as == ServedAs::miss || served->as == ServedAs::wait_hit) continue;
-      if (served->as != ServedAs::hit && served->as != ServedAs::other) co_return;
+      const bool is_there = served->as == ServedAs::hit || served->as == ServedAs::other;
+      if (!is_there && std::exchange(rendered, true)) co_return;
+      if (!is_there) {
+        // What everybody will find.
+        co_await parts_.engine.wait_for_render(page, route_->policy.wait_limit);
+        continue;
+      }
     }
     if (!served) {
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
@@ -241,6 +246,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         if (!next) co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
         page = *std::move(next);
         forwarded = Forwarded::vary_miss;
+        rendered = false;
         continue;
       }
       case ServedAs::pass:
@@ -261,6 +267,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         co_return co_await send_page(*std::move(served), before, forwarded);
     }
   }
+  if (exchange_ == nullptr) co_return;
   co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
 }
 

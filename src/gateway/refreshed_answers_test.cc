@@ -1,4 +1,5 @@
 // Answers that one loop makes ready for another.
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -44,7 +45,7 @@ class RefreshedAnswers : public testing::Test {
   }
 
   test::ManualClock clock_;
-  const test::TestOrigin origin_;
+  test::TestOrigin origin_;
   const std::unique_ptr<Table> table_ = *open_table("memory:", test::executor());
   const std::unique_ptr<BodyStore> bodies_ = *open_bodies("memory:", test::executor());
   const Isr isr_{*table_, *bodies_, clock_};
@@ -67,6 +68,34 @@ TEST_F(RefreshedAnswers, AreThoseOfThePageAsItIsNow) {
   EXPECT_NE(at_hand().find("Age: 0\r\nCache-Status: facetheory; hit; ttl=10\r\n"), std::string::npos);
   EXPECT_NE(at_hand().find("X-FaceTheory-ISR: hit\r\n\r\n/a 2"), std::string::npos) << at_hand();
   EXPECT_EQ(origin_.count("/a"), 2U);
+}
+
+// Nothing of it can be kept ready, and it is asked for once and no more.
+TEST_F(RefreshedAnswers, OfAPageThatIsNeverFreshThereAreNone) {
+  ASSERT_TRUE(refreshed());
+  for (const char* control : {"no-cache", "max-age=0", "no-store", "private"}) {
+    clock_.advance(60s);
+    origin_.answer("/a", 200, {{"Content-Type", "text/html"}, {"Cache-Control", control}}, control);
+    const std::size_t before = origin_.count("/a");
+    EXPECT_FALSE(refreshed()) << control;
+    EXPECT_LE(origin_.count("/a"), before + 1) << control;
+  }
+  EXPECT_GT(origin_.count("/a"), 1U);
+}
+
+TEST_F(RefreshedAnswers, OfAPageWhoseVariantsLeadToNoEndThereAreNone) {
+  std::atomic<int> number = 0;
+  origin_.answer("/a", [&number](const ServerRequest&) {
+    const std::string name = "X-" + std::to_string(++number);
+    return test::answer_of(200, {{"Content-Type", "text/html"}, {"Vary", name}}, name);
+  });
+  Headers fields{{"Host", "example.com"}};
+  for (int i = 1; i < 9; ++i)
+    fields.add("X-" + std::to_string(i), "1");
+  const ServerRequest varying{"GET", "/a", fields, "", "127.0.0.1"};
+  for (int i = 0; i < 3; ++i)
+    run(refresher_.refresh(varying));
+  EXPECT_GT(origin_.count("/a"), 3U);
 }
 
 TEST_F(RefreshedAnswers, AreNotUsedWhenThePageHasChangedOnTheWay) {

@@ -211,13 +211,13 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     counting_.push_back(name);
     more = true;
   }
-  // Whoever names a render wants to know about it.
-  if (page.kept_as == ServedAs::stale && names_render_) return;
   if (more) {
     // Those that are kept were told apart by too little.
     forget_all();
     return;
   }
+  // Whoever names a render wants to know about it.
+  if (page.kept_as == ServedAs::stale && names_render_) return;
   if (!page.stamp && !seal(page)) return;
   page.constant_head = page.head.size();
   std::string head;

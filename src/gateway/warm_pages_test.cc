@@ -69,9 +69,9 @@ class OneClient {
  public:
   explicit OneClient(const GatewayBed& bed) : client_(bed.port()) {}
 
-  Reply ask(const std::string& fields = "") {
-    client_.send("GET /a HTTP/1.1\r\nHost: example.com\r\n" + fields + "\r\n");
-    return read_reply(client_);
+  Reply ask(const std::string& fields = "", const std::string& method = "GET") {
+    client_.send(method + " /a HTTP/1.1\r\nHost: example.com\r\n" + fields + "\r\n");
+    return read_reply(client_, method);
   }
   // The second hit is the first that need not go the long way.
   void warm() {
@@ -101,7 +101,7 @@ TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
   bed.clock.advance(1s);
   EXPECT_EQ(client.ask().field("age"), "13");
   EXPECT_EQ(client.ask().field("cache-status"), "facetheory; hit; ttl=-3");
-  EXPECT_EQ(bed.service->counters().stale, 0U);
+  EXPECT_EQ(bed.service->counters().stale, 1U);  // For whoever sees to its render.
   bed.origin.let_go("/a");
   for (int i = 0; i < 1000 && client.ask().state() == "stale"; ++i)
     std::this_thread::sleep_for(2ms);
@@ -194,6 +194,21 @@ TEST(WarmPages, VariantsAreToldApartAlsoWhereOneOfThemDoesNotSayThatItVaries) {
       EXPECT_EQ(bed.get("/a", {{"Accept-Language", language}}).body, language);
     EXPECT_EQ(bed.get("/a").body, "none");
   }
+}
+
+TEST(WarmPages, VariantsAreToldApartAlsoWhereTheFirstWhoSawThemNamesARender) {
+  GatewayBed bed("trusted_peers = [\"127.0.0.1\"]\n[defaults]\nrevalidate = \"10s\"\n");
+  bed.origin.answer("/a", [](const ServerRequest& request) {
+    return answer_of(200, {{"Content-Type", "text/html"}, {"Vary", "X-Foo"}},
+                     std::string(request.headers.get("x-foo").value_or("none")));
+  });
+  OneClient client(bed);
+  EXPECT_EQ(client.ask("X-Foo: a\r\n", "HEAD").status, 200);  // Of which nothing is remembered.
+  bed.clock.advance(12s);
+  EXPECT_EQ(client.ask("X-Foo: a\r\nX-Request-Id: 7\r\n").body, "a");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(client.ask("X-Foo: a\r\n").body, "a");
+  EXPECT_EQ(client.ask("X-Foo: b\r\n").body, "b");
 }
 
 TEST(WarmPages, RequestsThatMeanSomethingElseGoTheLongWay) {
