@@ -170,8 +170,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
   const Headers may_vary = varying_fields(*route_, key, asked_.request("GET"));
   std::optional<Forwarded> forwarded;
-  bool rendered =
-      false;  // If nobody waits: the page was seen to, and one more look tells what has come of it.
+  // Of the page, if nobody waits for an answer: one more look then finds what everybody will.
+  bool rendered = false;
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
     OriginRender render{site_->renderers.at(route_->origin),
@@ -210,9 +210,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     if (exchange_ == nullptr) {
       if (!served) co_return;
       const bool is_there = served->as == ServedAs::hit || served->as == ServedAs::other;
-      if (!is_there && std::exchange(rendered, true)) co_return;
       if (!is_there) {
-        // What everybody will find.
+        if (std::exchange(rendered, true)) co_return;
         co_await parts_.engine.wait_for_render(page, route_->policy.wait_limit);
         continue;
       }
@@ -298,6 +297,10 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
                                  Coding coding, const std::shared_ptr<const std::string>& bytes,
                                  const ServerResponse& response) {
   if (served.meta.pinned) return;  // A pin's window is nobody's business.
+  const bool is_for_another_loop = exchange_ == nullptr;
+  const std::string_view key =
+      is_for_another_loop ? std::string_view() : warm_.key_of(view_of(request_), asked_.trusted);
+  if (key.empty() && !is_for_another_loop) return;
   const PreparedPage& page = prepared(*served.body);
   WarmPage warm;
   warm.body = served.body;
@@ -323,9 +326,8 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   }
   if (!is_bodiless(response.status)) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
-  if (exchange_ != nullptr) {
-    const std::string_view key = warm_.key_of(view_of(request_), asked_.trusted);
-    if (!key.empty()) warm_.keep(key, varying_, std::move(warm));
+  if (!is_for_another_loop) {
+    warm_.keep(key, varying_, std::move(warm));
   } else if (warm_.seal(warm)) {
     fresh_ = FreshAnswer{site_, std::move(varying_), std::move(warm)};
   }

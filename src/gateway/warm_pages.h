@@ -4,9 +4,9 @@
 // fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
 // has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
 // the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
-// and its body still in memory. Beyond its window it is served as stale as long as it may be, and somebody is to see to its render:
-// once a second, unless it is being seen to. One that was stale already when it came is good for the rest of the second. Everything else is for the
-// long way.
+// and its body still in memory. Beyond its window it is served as stale as long as it may be, and somebody is to see to its
+// render: once a second, unless it is being seen to. One that was stale already when it came is good for the rest of the
+// second. Everything else is for the long way.
 //
 // On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once

@@ -83,11 +83,19 @@ class OneClient {
   RawClient client_;
 };
 
+// A page that was answered at once, and whose window has ended two seconds ago.
+struct ExpiredPage {
+  ExpiredPage() {
+    client.warm();
+    bed.clock.advance(12s);
+  }
+  GatewayBed bed{"[defaults]\nrevalidate = \"10s\"\n"};
+  OneClient client{bed};
+};
+
 TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
-  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
-  OneClient client(bed);
-  client.warm();
-  bed.clock.advance(12s);
+  ExpiredPage page;
+  auto& [bed, client] = page;
   bed.origin.hold("/a");
   const Reply first = client.ask();
   EXPECT_EQ(first.state(), "stale");
@@ -109,10 +117,8 @@ TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
 }
 
 TEST(WarmPages, OneThatWasStaleWhenItWasFirstSeenIsGoodForThatSecond) {
-  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
-  OneClient client(bed);
-  client.warm();
-  bed.clock.advance(12s);
+  ExpiredPage page;
+  auto& [bed, client] = page;
   bed.origin.hold("/a");
   const std::string other = "Accept-Encoding: identity\r\n";
   client.ask(other);
@@ -129,10 +135,8 @@ TEST(WarmPages, OneThatWasStaleWhenItWasFirstSeenIsGoodForThatSecond) {
 }
 
 TEST(WarmPages, APageThatWasRenderedAgainIsReadyBeforeItIsAskedFor) {
-  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
-  OneClient client(bed);
-  client.warm();
-  bed.clock.advance(12s);
+  ExpiredPage page;
+  auto& [bed, client] = page;
   std::uint64_t looked = bed.service->counters().hit;
   EXPECT_EQ(client.ask().state(), "stale");
   // Somebody in the background looks what has become of it.
@@ -148,11 +152,9 @@ TEST(WarmPages, APageThatWasRenderedAgainIsReadyBeforeItIsAskedFor) {
 
 // While it is being seen to nobody else is asked to; afterwards somebody is, once a second.
 TEST(WarmPages, APageThatCouldNotBeRenderedIsTriedAgain) {
-  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
-  OneClient client(bed);
-  client.warm();
+  ExpiredPage page;
+  auto& [bed, client] = page;
   bed.origin.answer("/a", 503, {}, "not now");
-  bed.clock.advance(12s);
   for (std::size_t renders = 2; renders < 5; ++renders) {
     // Beyond the time for which everybody backs off after a failure.
     for (int i = 0; i < 1000 && bed.origin.count("/a") < renders; ++i) {
