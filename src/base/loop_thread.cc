@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <utility>
 
+#include <boost/asio/post.hpp>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -14,10 +16,11 @@ namespace facetheory {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::steady_clock;
 
 // Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
 // core that hits alone would fill.
-constexpr int kPatientNiceness = 7;
+constexpr int kPatientNiceness = 9;
 constexpr int kLeisurelyNiceness = 13;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
@@ -27,6 +30,8 @@ constexpr microseconds kPatientPiece{200};
 // after this long: what it owes to others is then paid often and not at once.
 constexpr microseconds kPromptTurn{250};
 constexpr microseconds kPatientTurn{200};
+// Before one that waits for an idle moment runs without one.
+constexpr int kMostPassedOver = 100;
 
 // As the kernel has it; its own header and that of the C library exclude each other.
 struct SchedulingAttributes {
@@ -57,21 +62,6 @@ microseconds processor_time_of_this_thread() {
   return std::chrono::seconds(time.tv_sec) + microseconds(time.tv_nsec / 1'000);
 }
 
-// Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept meanwhile.
-void run_in_turns(boost::asio::io_context& context, microseconds turn) {
-  using Clock = std::chrono::steady_clock;
-  auto since = Clock::now();
-  auto used = processor_time_of_this_thread();
-  while (context.run_one() > 0) {
-    const auto now = Clock::now();
-    if (now - since < turn) continue;
-    const auto used_by_now = processor_time_of_this_thread();
-    if (used_by_now - used >= (now - since) / 10 * 9) sched_yield();
-    used = used_by_now;
-    since = Clock::now();
-  }
-}
-
 }  // namespace
 
 LoopThread::LoopThread(const char* name, Urgency urgency)
@@ -90,6 +80,37 @@ void LoopThread::end() {
   thread_.join();
 }
 
+void LoopThread::when_idle(std::function<void()> begin) {
+  boost::asio::post(context_,
+                    [this, begin = std::move(begin)]() mutable { later_.push_back(std::move(begin)); });
+}
+
+// False: the end.
+bool LoopThread::run_next() {
+  if (later_.empty()) return context_.run_one() > 0;
+  if (++passed_over_ < kMostPassedOver && context_.poll_one() > 0) return true;
+  if (context_.stopped()) return false;
+  passed_over_ = 0;
+  const std::function<void()> begin = std::move(later_.front());
+  later_.pop_front();
+  begin();
+  return true;
+}
+
+// Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept meanwhile.
+void LoopThread::run_in_turns(microseconds turn) {
+  auto since = steady_clock::now();
+  auto used = processor_time_of_this_thread();
+  while (run_next()) {
+    const auto now = steady_clock::now();
+    if (now - since < turn) continue;
+    const auto used_by_now = processor_time_of_this_thread();
+    if (used_by_now - used >= (now - since) / 10 * 9) sched_yield();
+    used = used_by_now;
+    since = steady_clock::now();
+  }
+}
+
 void LoopThread::run(Urgency urgency) {
   // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
   sigset_t broken_pipe;
@@ -98,11 +119,12 @@ void LoopThread::run(Urgency urgency) {
   pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
   switch (urgency) {
     case Urgency::ordinary:
-      context_.run();
+      while (run_next()) {
+      }
       return;
     case Urgency::prompt:
       be_scheduled(SCHED_OTHER, kPromptPiece);
-      run_in_turns(context_, kPromptTurn);
+      run_in_turns(kPromptTurn);
       return;
     case Urgency::patient:
     case Urgency::leisurely: {
@@ -110,7 +132,7 @@ void LoopThread::run(Urgency urgency) {
       [[maybe_unused]] const int niceness = nice(more);  // Of this thread alone, on Linux.
       // Those that wake up interrupt nobody, each other neither: that would only cost time.
       be_scheduled(SCHED_BATCH, kPatientPiece);
-      run_in_turns(context_, kPatientTurn);
+      run_in_turns(kPatientTurn);
       return;
     }
   }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,6 +55,60 @@ TEST(LoopThread, DoesWhatItIsGivenInThatOrder) {
   }
 }
 
+TEST(LoopThread, FinishesWhatHasBegunBeforeItBeginsMore) {
+  for (const Urgency urgency : kAll) {
+    LoopThread loop("test", urgency);
+    std::vector<std::string> done;
+    std::promise<void> all_given, all_done;
+    boost::asio::post(loop.executor(), [&] { all_given.get_future().wait(); });
+    for (int i = 0; i < 3; ++i)
+      loop.when_idle([&, i] {
+        done.push_back("begun " + std::to_string(i));
+        boost::asio::post(loop.executor(), [&, i] {
+          boost::asio::post(loop.executor(), [&, i] {
+            done.push_back("finished " + std::to_string(i));
+            if (i == 2) all_done.set_value();
+          });
+        });
+      });
+    boost::asio::post(loop.executor(), [&] { done.emplace_back("given last"); });
+    all_given.set_value();
+    all_done.get_future().wait();
+    EXPECT_EQ(done, (std::vector<std::string>{"given last", "begun 0", "finished 0", "begun 1", "finished 1",
+                                              "begun 2", "finished 2"}));
+  }
+}
+
+TEST(LoopThread, ThatIsNeverIdleBeginsMoreNowAndThen) {
+  for (const Urgency urgency : kAll) {
+    std::function<void()> again;
+    std::promise<void> begun;
+    LoopThread loop("test", urgency);
+    again = [&] { boost::asio::post(loop.executor(), again); };
+    on(loop, [&] { again(); });
+    loop.when_idle([&] { begun.set_value(); });
+    EXPECT_EQ(begun.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  }
+}
+
+TEST(LoopThread, EndsAlthoughSomethingWaitsForItToBeIdle) {
+  for (const Urgency urgency : kAll) {
+    bool run = false;
+    std::promise<void> all_given, in_the_last;
+    LoopThread loop("test", urgency);
+    boost::asio::post(loop.executor(), [&] { all_given.get_future().wait(); });
+    loop.when_idle([&] { run = true; });
+    boost::asio::post(loop.executor(), [&] {
+      in_the_last.set_value();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    });
+    all_given.set_value();
+    in_the_last.get_future().wait();
+    loop.end();
+    EXPECT_FALSE(run);
+  }
+}
+
 TEST(LoopThread, EndsAlthoughThereIsAlwaysMoreToDo) {
   for (const Urgency urgency : kAll) {
     std::function<void()> again;
@@ -67,7 +123,7 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 7));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 9));
   LoopThread leisurely("test", Urgency::leisurely);
   EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 13));
 }
@@ -75,7 +131,7 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 7));
+  EXPECT_EQ(there, std::min(19, niceness() + 9));
 }
 
 TEST(LoopThread, InterruptsNobodyIfItIsPatient) {

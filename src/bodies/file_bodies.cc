@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "facetheory/base/log.h"
@@ -83,13 +84,19 @@ class File {
   int fd_ = -1;
 };
 
-// 0, or the error.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+// Both, one after the other. 0, or the error.
+int write_all(int fd, std::string_view first, std::string_view second) {
+  while (!first.empty() || !second.empty()) {
+    const auto piece = [](std::string_view bytes) {
+      return iovec{const_cast<char*>(bytes.data()), bytes.size()};
+    };
+    const std::array<iovec, 2> pieces = {piece(first), piece(second)};
+    const ssize_t n = ::writev(fd, pieces.data(), static_cast<int>(pieces.size()));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
+    const std::size_t of_first = std::min(static_cast<std::size_t>(n), first.size());
+    first.remove_prefix(of_first);
+    second.remove_prefix(static_cast<std::size_t>(n) - of_first);
   }
   return 0;
 }
@@ -118,18 +125,13 @@ int sync_folder(const fs::path& folder) {
 
 // Makes the folder and those above it, each synced into its parent. 0, or the error.
 int make_folders(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0777) == 0) {
-    const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-    return sync_folder(parent);
-  }
-  if (errno == EEXIST) {
-    struct stat status{};
-    if (::stat(folder.c_str(), &status) != 0) return errno;
-    return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-  }
-  if (errno != ENOENT || !folder.has_parent_path() || folder.parent_path() == folder) return errno;
-  if (const int error = make_folders(folder.parent_path())) return error;
-  return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST ? sync_folder(folder.parent_path()) : errno;
+  struct stat status{};
+  if (::stat(folder.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+  if (errno != ENOENT) return errno;
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (const int error = make_folders(parent)) return error;
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return errno;
+  return sync_folder(parent);
 }
 
 // The header alone of an open file; `rest` gets what was read beyond it.
@@ -259,8 +261,7 @@ Result<void> FileBodies::State::write(const std::string& key, const Body& body) 
   const fs::path temporary = folder / (std::string(kTemporaryPrefix) + uuid_v4(*platform.random));
   const File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (!file) return file_error(errno, "create", temporary);
-  int error = write_all(file.fd(), encode_body_header({key, body.metadata, body.bytes.size()}));
-  if (error == 0) error = write_all(file.fd(), body.bytes);
+  int error = write_all(file.fd(), encode_body_header({key, body.metadata, body.bytes.size()}), body.bytes);
   if (error == 0 && ::fsync(file.fd()) != 0) error = errno;
   if (error != 0) {
     ::unlink(temporary.c_str());

@@ -308,10 +308,15 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   if (const auto file = page.file(coding)) warm.file = file->descriptor();
   warm.rows = std::move(rows_);
   warm.judged_at = now;
-  warm.kept_as = warm.as = served.as;
+  warm.as = served.as;
   if (before.table_version) warm.stale_until = served_stale_until(page, served.meta, route_->policy);
   warm.made_at = generation_of(served.meta) - page.age;
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
+  if (served.as == ServedAs::stale) {
+    warm.wanted_at = now;  // Its render has begun.
+    const bool window_ended = served.meta.generated_at != 0 && now >= warm.fresh_until;
+    warm.for_a_second = !window_ended || now >= warm.stale_until;
+  }
   warm.moment = before;
   warm.known_at = served.known_at;
   warm.host = asked_.target.host;
@@ -322,7 +327,7 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   for (const Headers::Field& field : response.headers) {
     const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
                                 same_text(field.name, "x-facetheory-isr");
-    if (!of_this_second || served.as == ServedAs::stale) append_field(warm.head, field.name, field.value);
+    if (!of_this_second || warm.for_a_second) append_field(warm.head, field.name, field.value);
   }
   if (!is_bodiless(response.status)) append_field(warm.head, "Content-Length", std::to_string(bytes->size()));
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());

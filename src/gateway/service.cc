@@ -251,16 +251,18 @@ Result<void> Service::State::open_stores() {
 // In the background, and then tells the front, whatever came of it.
 void Service::State::refresh(Front& front, ServerRequest request) {
   ++refreshing_;
-  auto refreshed = refresher_->refresh(request);
-  auto tell = [this, &front, request = std::move(request)](const std::exception_ptr&,
-                                                           std::optional<FreshAnswer> answer) mutable {
-    asio::post(front.thread.executor(),
-               [&front, request = std::move(request), answer = std::move(answer)]() mutable {
-                 front.gateway->was_refreshed(request, std::move(answer));
-               });
-    --refreshing_;
-  };
-  asio::co_spawn(background_.executor(), std::move(refreshed), std::move(tell));
+  background_.when_idle([this, &front, request = std::move(request)] {
+    auto refreshed = refresher_->refresh(request);
+    auto tell = [this, &front, request](const std::exception_ptr&,
+                                        std::optional<FreshAnswer> answer) mutable {
+      asio::post(front.thread.executor(),
+                 [&front, request = std::move(request), answer = std::move(answer)]() mutable {
+                   front.gateway->was_refreshed(request, std::move(answer));
+                 });
+      --refreshing_;
+    };
+    asio::co_spawn(background_.executor(), std::move(refreshed), std::move(tell));
+  });
 }
 
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {

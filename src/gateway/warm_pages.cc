@@ -217,13 +217,13 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     return;
   }
   // Whoever names a render wants to know about it.
-  if (page.kept_as == ServedAs::stale && names_render_) return;
+  if (page.as == ServedAs::stale && names_render_) return;
   if (!page.stamp && !seal(page)) return;
   page.constant_head = page.head.size();
   std::string head;
   head.reserve(page.constant_head + kChangingHead);
   page.head = std::move(head.append(page.head));
-  if (page.kept_as == ServedAs::stale) page.head.append("\r\n");  // Complete as it is.
+  if (page.for_a_second) page.head.append("\r\n");
   page.rows.shrink_to_fit();
   const std::size_t memory = memory_of(key, page);
   pages_.put(key, std::move(page), memory);
@@ -242,21 +242,21 @@ bool WarmPages::is_still_true(WarmPage& page) const {
 const WarmPage* WarmPages::find(std::string_view key, std::int64_t now) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
-  const bool complete = page->kept_as == ServedAs::stale;
-  const bool stale = complete || now >= page->fresh_until;
+  const bool stale = page->for_a_second || now >= page->fresh_until;
   if (stale && names_render_) return nullptr;
-  const std::int64_t until = complete ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
+  const std::int64_t until =
+      page->for_a_second ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
   if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
     pages_.erase(key);
     return nullptr;
   }
   page->as = stale ? ServedAs::stale : ServedAs::hit;
-  wants_render_ = stale && !complete && !page->seen_to && page->wanted_at != now;
+  wants_render_ = stale && !page->for_a_second && !page->seen_to && page->wanted_at != now;
   if (wants_render_) {
     page->wanted_at = now;
     page->seen_to = true;
   }
-  if (!complete && page->head_of != now) {
+  if (!page->for_a_second && page->head_of != now) {
     page->head_of = now;
     page->head.resize(page->constant_head);
     page->head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page->made_at)));

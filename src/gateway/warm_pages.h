@@ -5,8 +5,8 @@
 // has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
 // the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
 // and its body still in memory. Beyond its window it is served as stale as long as it may be, and somebody is to see to its
-// render: once a second, unless it is being seen to. One that was stale already when it came is good for the rest of the
-// second. Everything else is for the long way.
+// render: once a second, unless it is being seen to. One that is stale for another reason is good for the rest of the second.
+// Everything else is for the long way.
 //
 // On one thread only. While the table does not change, a look neither allocates nor locks.
 #pragma once
@@ -45,12 +45,12 @@ struct WarmPage {
   // The body keeps them as long as it lives.
   const std::string* coded = nullptr;  // Null: its own bytes.
   int file = -1;
-  std::vector<Key> rows = {};        // Those that decided.
-  std::int64_t made_at = 0;          // Age counts from here.
-  std::int64_t fresh_until = 0;      // Seconds since 1970.
-  std::int64_t stale_until = 0;      // Likewise: while it is rendered again. 0: not at all.
-  std::int64_t judged_at = 0;        // Likewise: a clock that is set back is not believed.
-  ServedAs kept_as = ServedAs::hit;  // Or stale: good for that second only, and its head is complete.
+  std::vector<Key> rows = {};    // Those that decided.
+  std::int64_t made_at = 0;      // Age counts from here.
+  std::int64_t fresh_until = 0;  // Seconds since 1970.
+  std::int64_t stale_until = 0;  // Likewise: while it is rendered again. 0: not at all.
+  std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
+  bool for_a_second = false;     // It is good for that one only, and its head is complete.
   Duration known_at{0};
   int status = 200;
   std::string host = {};
@@ -60,7 +60,7 @@ struct WarmPage {
   WarmMoment moment = {};                   // At which it was last known to be true.
   std::optional<std::uint64_t> stamp = {};  // Of the rows.
 
-  ServedAs as = ServedAs::hit;  // At present.
+  ServedAs as = ServedAs::hit;  // At present; first of all as it was kept.
   std::int64_t wanted_at = -1;  // When somebody was last to see to its render.
   bool seen_to = false;         // By somebody who has not said yet what came of it.
 

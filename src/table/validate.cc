@@ -220,45 +220,6 @@ Result<void> validate(const Item& item) {
   return validate_size(item.key, item.attributes);
 }
 
-// Conditions and changes must also fit into DynamoDB's expressions.
-Result<void> validate_expressions(const Condition& condition, const Changes& changes) {
-  if (Result<void> good = ConditionCheck()(condition); !good) return good;
-  if (Result<void> good = validate(changes); !good) return good;
-  const Expression expression = render(condition, changes);
-  if (expression.condition_operators > kMaxConditionOperators) {
-    return invalid("a condition has " + std::to_string(expression.condition_operators) +
-                   " operators; at most " + std::to_string(kMaxConditionOperators) + " are allowed");
-  }
-  const std::size_t bytes = std::max(expression.condition.size(), expression.update.size());
-  if (bytes > kMaxExpressionBytes) {
-    return invalid("a condition or an update takes " + std::to_string(bytes) +
-                   " bytes as an expression; at most " + std::to_string(kMaxExpressionBytes) +
-                   " are allowed");
-  }
-  return {};
-}
-
-Result<void> validate_operation(const Put& put) {
-  if (Result<void> good = validate(put.item); !good) return good;
-  return validate_expressions(put.condition, {});
-}
-
-Result<void> validate_operation(const Update& update) {
-  if (Result<void> good = validate(update.key); !good) return good;
-  return validate_expressions(update.condition, update.changes);
-}
-
-Result<void> validate_operation(const Delete& erase) {
-  if (Result<void> good = validate(erase.key); !good) return good;
-  return validate_expressions(erase.condition, {});
-}
-
-Result<void> validate_operation(const Check& check) {
-  if (Result<void> good = validate(check.key); !good) return good;
-  if (check.condition.is_always()) return invalid("a check of " + to_string(check.key) + " has no condition");
-  return validate_expressions(check.condition, {});
-}
-
 struct Bytes {
   std::size_t operator()(const std::string& text) const { return text.size(); }
   // One byte, one more for each pair of digits (aligned at the point, zero pairs at the ends left out), one
@@ -300,9 +261,123 @@ struct Bytes {
   }
 };
 
+// The most that an expression can take, without writing it out: nearly all are far from every limit.
+class ExpressionBound {
+ public:
+  ExpressionBound(const Condition& condition, const Changes& changes) {
+    (*this)(condition);
+    for (const Changes::Entry& entry : changes.entries()) {
+      name(entry.name);
+      std::visit([this](const auto& action) { operands_of(action); }, entry.action);
+    }
+  }
+
+  bool is_small() const {
+    return parts_ * kPartBytes <= kMaxExpressionBytes && parts_ * kPartOperators <= kMaxConditionOperators;
+  }
+  // With the names and values, as they count in a transaction.
+  std::size_t bytes() const { return parts_ * kPartBytes + bytes_; }
+
+  void operator()(const Condition& condition) { std::visit(*this, condition.variant()); }
+  void operator()(const Condition::Always&) {}
+  void operator()(const Condition::And& conjunction) { all(conjunction.all); }
+  void operator()(const Condition::Or& disjunction) { all(disjunction.any); }
+  void operator()(const Condition::Not& negation) {
+    ++parts_;
+    all(negation.one);
+  }
+  void operator()(const Condition::Between& between) {
+    name(between.name);
+    value(between.low);
+    value(between.high);
+  }
+  void operator()(const Condition::In& in) {
+    name(in.name);
+    for (const Value& each : in.values)
+      value(each);
+  }
+  template <typename Leaf>
+  void operator()(const Leaf& leaf) {
+    name(leaf.name);
+    operands_of(leaf);
+  }
+
+ private:
+  // Of a name, a value or a NOT, with its share of what is between them. The longest is
+  // "(attribute_not_exists(#n63)) AND ", a number that is counted with it included.
+  static constexpr std::size_t kPartBytes = 64;
+  static constexpr std::size_t kPartOperators = 3;
+
+  void all(const std::vector<Condition>& parts) {
+    for (const Condition& part : parts)
+      (*this)(part);
+  }
+  void name(const std::string& text) {
+    ++parts_;
+    bytes_ += text.size();
+  }
+  void value(const Value& given) {
+    ++parts_;
+    bytes_ += std::visit(Bytes{}, given.variant());
+  }
+  template <typename Term>
+  void operands_of(const Term& term) {
+    if constexpr (requires { term.value; }) value(term.value);
+    if constexpr (requires { term.prefix; }) value(term.prefix);
+    if constexpr (requires { term.element; }) value(term.element);
+    if constexpr (requires { term.elements; }) value(term.elements);
+    // A type, a size or what is added: a part of its own, too.
+    if constexpr (requires { term.type; } || requires { term.size; } || requires { term.by; }) ++parts_;
+  }
+
+  std::size_t parts_ = 0;
+  std::size_t bytes_ = 0;  // Of names and values.
+};
+
+// Conditions and changes must also fit into DynamoDB's expressions.
+Result<void> validate_expressions(const Condition& condition, const Changes& changes) {
+  if (Result<void> good = ConditionCheck()(condition); !good) return good;
+  if (Result<void> good = validate(changes); !good) return good;
+  if (ExpressionBound(condition, changes).is_small()) return {};
+  const Expression expression = render(condition, changes);
+  if (expression.condition_operators > kMaxConditionOperators) {
+    return invalid("a condition has " + std::to_string(expression.condition_operators) +
+                   " operators; at most " + std::to_string(kMaxConditionOperators) + " are allowed");
+  }
+  const std::size_t bytes = std::max(expression.condition.size(), expression.update.size());
+  if (bytes > kMaxExpressionBytes) {
+    return invalid("a condition or an update takes " + std::to_string(bytes) +
+                   " bytes as an expression; at most " + std::to_string(kMaxExpressionBytes) +
+                   " are allowed");
+  }
+  return {};
+}
+
+Result<void> validate_operation(const Put& put) {
+  if (Result<void> good = validate(put.item); !good) return good;
+  return validate_expressions(put.condition, {});
+}
+
+Result<void> validate_operation(const Update& update) {
+  if (Result<void> good = validate(update.key); !good) return good;
+  return validate_expressions(update.condition, update.changes);
+}
+
+Result<void> validate_operation(const Delete& erase) {
+  if (Result<void> good = validate(erase.key); !good) return good;
+  return validate_expressions(erase.condition, {});
+}
+
+Result<void> validate_operation(const Check& check) {
+  if (Result<void> good = validate(check.key); !good) return good;
+  if (check.condition.is_always()) return invalid("a check of " + to_string(check.key) + " has no condition");
+  return validate_expressions(check.condition, {});
+}
+
 // What an operation adds to the 4 MiB of a transaction: the item or the key, and all of its expressions.
-std::size_t operation_bytes(const TransactItem& operation) {
-  const auto expression_bytes = [](const Condition& condition, const Changes& changes) {
+std::size_t operation_bytes(const TransactItem& operation, bool exactly) {
+  const auto expression_bytes = [exactly](const Condition& condition, const Changes& changes) {
+    if (!exactly) return ExpressionBound(condition, changes).bytes();
     const Expression expression = render(condition, changes);
     std::size_t bytes = expression.condition.size() + expression.update.size();
     for (const std::string& name : expression.names)
@@ -349,7 +424,6 @@ Result<void> validate(const std::vector<TransactItem>& items, const std::string&
     return invalid("client token \"" + client_token.substr(0, 40) + "\" must have 1 to 36 characters");
   }
   std::set<Key> seen;
-  std::size_t bytes = 0;
   for (const TransactItem& item : items) {
     const Key& key = key_of(item);
     Result<void> good = std::visit([](const auto& operation) { return validate_operation(operation); }, item);
@@ -357,9 +431,15 @@ Result<void> validate(const std::vector<TransactItem>& items, const std::string&
     if (!seen.insert(key).second) {
       return invalid("a transaction names item " + to_string(key) + " twice; fold both operations into one");
     }
-    bytes += operation_bytes(item);
   }
-  if (bytes > kMaxTransactBytes) {
+  const auto bytes_of_all = [&](bool exactly) {
+    std::size_t bytes = 0;
+    for (const TransactItem& item : items)
+      bytes += operation_bytes(item, exactly);
+    return bytes;
+  };
+  if (bytes_of_all(false) <= kMaxTransactBytes) return {};
+  if (const std::size_t bytes = bytes_of_all(true); bytes > kMaxTransactBytes) {
     return invalid("a transaction carries " + std::to_string(bytes) + " bytes; at most 4 MiB are allowed");
   }
   return {};
