@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 
 // Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
 // core that hits alone would fill.
-constexpr int kPatientNiceness = 9;
+constexpr int kPatientNiceness = 8;
 constexpr int kLeisurelyNiceness = 13;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
@@ -30,8 +30,8 @@ constexpr microseconds kPatientPiece{200};
 // after this long: what it owes to others is then paid often and not at once.
 constexpr microseconds kPromptTurn{250};
 constexpr microseconds kPatientTurn{200};
-// Before one that waits for an idle moment runs without one.
-constexpr int kMostPassedOver = 100;
+// Before one that waits for an idle moment runs without one: about as many handlers as a render has.
+constexpr int kMostPassedOver = 50;
 
 // As the kernel has it; its own header and that of the C library exclude each other.
 struct SchedulingAttributes {
@@ -65,7 +65,7 @@ microseconds processor_time_of_this_thread() {
 }  // namespace
 
 LoopThread::LoopThread(const char* name, Urgency urgency)
-    : context_(1), guard_(context_.get_executor()), thread_([this, urgency] { run(urgency); }) {
+    : context_(1), guard_(context_.get_executor()), urgency_(urgency), thread_([this] { run(); }) {
   pthread_setname_np(thread_.native_handle(), name);
 }
 
@@ -81,6 +81,7 @@ void LoopThread::end() {
 }
 
 void LoopThread::when_idle(std::function<void()> begin) {
+  if (urgency_ == Urgency::ordinary) return boost::asio::post(context_, std::move(begin));
   boost::asio::post(context_,
                     [this, begin = std::move(begin)]() mutable { later_.push_back(std::move(begin)); });
 }
@@ -111,16 +112,15 @@ void LoopThread::run_in_turns(microseconds turn) {
   }
 }
 
-void LoopThread::run(Urgency urgency) {
+void LoopThread::run() {
   // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
   sigset_t broken_pipe;
   sigemptyset(&broken_pipe);
   sigaddset(&broken_pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
-  switch (urgency) {
+  switch (urgency_) {
     case Urgency::ordinary:
-      while (run_next()) {
-      }
+      context_.run();
       return;
     case Urgency::prompt:
       be_scheduled(SCHED_OTHER, kPromptPiece);
@@ -128,7 +128,7 @@ void LoopThread::run(Urgency urgency) {
       return;
     case Urgency::patient:
     case Urgency::leisurely: {
-      const int more = urgency == Urgency::patient ? kPatientNiceness : kLeisurelyNiceness;
+      const int more = urgency_ == Urgency::patient ? kPatientNiceness : kLeisurelyNiceness;
       [[maybe_unused]] const int niceness = nice(more);  // Of this thread alone, on Linux.
       // Those that wake up interrupt nobody, each other neither: that would only cost time.
       be_scheduled(SCHED_BATCH, kPatientPiece);

@@ -41,17 +41,19 @@ class LoopThread {
 
   boost::asio::any_io_executor executor() { return context_.get_executor(); }
 
-  // Runs it here when nothing else is ready to run, so that what has begun is finished before more of its kind is begun: a
-  // thousand at once would all be late. From any thread. Whatever keeps a loop busy lets one in now and then.
+  // Runs it here when nothing else is ready to run, so that what has begun goes before more of its kind: a thousand at once
+  // would all be late. From any thread. Whatever keeps a loop busy lets one in now and then; an ordinary one makes no
+  // difference.
   void when_idle(std::function<void()> begin);
 
  private:
-  void run(Urgency urgency);
+  void run();
   void run_in_turns(std::chrono::microseconds turn);
   bool run_next();
 
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  const Urgency urgency_;
   std::deque<std::function<void()>> later_;  // Of the loop's thread alone.
   int passed_over_ = 0;
   std::thread thread_;

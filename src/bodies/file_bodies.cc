@@ -129,6 +129,7 @@ int make_folders(const fs::path& folder) {
   if (::stat(folder.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
   if (errno != ENOENT) return errno;
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (parent == folder) return ENOENT;
   if (const int error = make_folders(parent)) return error;
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return errno;
   return sync_folder(parent);

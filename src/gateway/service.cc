@@ -252,6 +252,10 @@ Result<void> Service::State::open_stores() {
 void Service::State::refresh(Front& front, ServerRequest request) {
   ++refreshing_;
   background_.when_idle([this, &front, request = std::move(request)] {
+    if (draining_) {
+      --refreshing_;
+      return;
+    }
     auto refreshed = refresher_->refresh(request);
     auto tell = [this, &front, request](const std::exception_ptr&,
                                         std::optional<FreshAnswer> answer) mutable {

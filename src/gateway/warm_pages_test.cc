@@ -177,8 +177,11 @@ TEST(WarmPages, OneThatIsStaleByAMarkIsGoodForThatSecond) {
   client.ask();  // The lease was written meanwhile, which may have kept the first from being remembered.
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t looked = bed.service->counters().stale;
-    for (int j = 0; j < 5; ++j)
-      EXPECT_EQ(client.ask().state(), "stale");
+    for (int j = 0; j < 5; ++j) {
+      const Reply stale = client.ask();
+      EXPECT_EQ(stale.state(), "stale");
+      EXPECT_EQ(stale.field("cache-status"), "facetheory; hit; ttl=0");
+    }
     EXPECT_LE(bed.service->counters().stale, looked + 1);
     bed.clock.advance(1s);
   }
@@ -215,6 +218,19 @@ TEST(WarmPages, APageThatCouldNotBeRenderedIsTriedAgain) {
     }
     EXPECT_GE(bed.origin.count("/a"), renders);
   }
+}
+
+TEST(WarmPages, APageThatCouldNotBeRenderedWhenItWasFirstSeenIsTriedAgain) {
+  ExpiredPage page;
+  auto& [bed, client] = page;
+  bed.origin.answer("/a", 503, {}, "not now");
+  const std::string other = "Accept-Encoding: identity\r\n";
+  for (int i = 0; i < 3'000 && bed.origin.count("/a") < 4; ++i) {
+    EXPECT_EQ(client.ask(other).body, "/a 1");
+    bed.clock.advance(1s);
+    std::this_thread::sleep_for(2ms);
+  }
+  EXPECT_GE(bed.origin.count("/a"), 4U);
 }
 
 TEST(WarmPages, AClockThatIsSetBackIsNotBelieved) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "facetheory/base/utf8.h"
@@ -272,9 +273,7 @@ class ExpressionBound {
     }
   }
 
-  bool is_small() const {
-    return parts_ * kPartBytes <= kMaxExpressionBytes && parts_ * kPartOperators <= kMaxConditionOperators;
-  }
+  bool is_small() const { return parts_ <= kFewParts; }
   // With the names and values, as they count in a transaction.
   std::size_t bytes() const { return parts_ * kPartBytes + bytes_; }
 
@@ -303,10 +302,11 @@ class ExpressionBound {
   }
 
  private:
-  // Of a name, a value or a NOT, with its share of what is between them. The longest is
-  // "(attribute_not_exists(#n63)) AND ", a number that is counted with it included.
+  // Of a name, a value or a NOT, with its share of what is between them: the longest is
+  // "(attribute_not_exists(#n63)) AND ". None has more than three operators.
   static constexpr std::size_t kPartBytes = 64;
-  static constexpr std::size_t kPartOperators = 3;
+  static constexpr std::size_t kFewParts = 64;
+  static_assert(kFewParts * kPartBytes <= kMaxExpressionBytes && kFewParts * 3 <= kMaxConditionOperators);
 
   void all(const std::vector<Condition>& parts) {
     for (const Condition& part : parts)
@@ -328,6 +328,12 @@ class ExpressionBound {
     if constexpr (requires { term.elements; }) value(term.elements);
     // A type, a size or what is added: a part of its own, too.
     if constexpr (requires { term.type; } || requires { term.size; } || requires { term.by; }) ++parts_;
+    static_assert(
+        requires { term.value; } || requires { term.prefix; } || requires { term.element; } ||
+            requires { term.elements; } || requires { term.type; } || requires { term.size; } ||
+            requires { term.by; } || std::is_same_v<Term, Condition::Exists> ||
+            std::is_same_v<Term, Condition::NotExists> || std::is_same_v<Term, Changes::Remove>,
+        "its operands are not counted");
   }
 
   std::size_t parts_ = 0;

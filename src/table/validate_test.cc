@@ -19,9 +19,11 @@ int roll(Dice& dice, int most) {
   return std::uniform_int_distribution<int>(0, most)(dice);
 }
 
-Condition leaf(Dice& dice) {
+constexpr int kKinds = 10;
+
+Condition leaf(Dice& dice, int kind) {
   const std::string name = "a" + std::to_string(roll(dice, 400));
-  switch (roll(dice, 9)) {
+  switch (kind) {
     case 0:
       return attr(name) == roll(dice, 1'000'000);
     case 1:
@@ -51,17 +53,20 @@ Condition leaf(Dice& dice) {
 
 // Of so many leaves or more, some of them in parentheses.
 Condition condition(Dice& dice, int leaves) {
+  const auto any = [&] { return leaf(dice, roll(dice, kKinds - 1)); };
   Condition::And all;
   for (int i = 0; i < leaves; ++i)
-    all.all.push_back(roll(dice, 2) == 0 ? leaf(dice) || leaf(dice) : leaf(dice));
+    all.all.push_back(roll(dice, 2) == 0 ? any() || !any() : any());
   return all;
 }
 
-Changes changes(Dice& dice, int count) {
+constexpr int kActions = 6;
+
+Changes changes(Dice& dice, int count, int first_action, int last_action) {
   Changes all;
   for (int i = 0; i < count; ++i) {
     const std::string name = "c" + std::to_string(i);
-    switch (roll(dice, 4)) {
+    switch (first_action + roll(dice, last_action - first_action)) {
       case 0:
         all.set(name, "x");
         break;
@@ -73,6 +78,9 @@ Changes changes(Dice& dice, int count) {
         break;
       case 3:
         all.add_to_set(name, StringSet{"x"});
+        break;
+      case 4:
+        all.remove_from_set(name, StringSet{"x"});
         break;
       default:
         all.remove(name);
@@ -87,20 +95,49 @@ bool fits(const Expression& expression) {
 }
 
 // It does not write out every expression to see that, but it must come to the same.
-TEST(Validate, AnExpressionIsRefusedIfAndOnlyIfItIsTooLongWhenWrittenOut) {
-  Dice dice(7);
-  int taken = 0, refused = 0;
-  for (int i = 0; i < 300; ++i) {
-    const Update update{{"p", "s"}, changes(dice, roll(dice, 200)), condition(dice, 1 + roll(dice, 120))};
+class Validate : public testing::Test {
+ protected:
+  void judge(const Update& update) {
     const bool expected = fits(render(update.condition, update.changes));
-    EXPECT_EQ(static_cast<bool>(validate(Write{update})), expected) << i;
+    EXPECT_EQ(static_cast<bool>(validate(Write{update})), expected)
+        << render(update.condition, update.changes).condition;
     ++(expected ? taken : refused);
   }
-  EXPECT_GT(taken, 30);
-  EXPECT_GT(refused, 30);
+  Dice dice{7};
+  int taken = 0, refused = 0;
+};
+
+TEST_F(Validate, AnExpressionIsRefusedIfAndOnlyIfItIsTooLongWhenWrittenOut) {
+  for (int i = 0; i < 200; ++i)
+    judge({{"p", "s"}, changes(dice, roll(dice, 200), 0, kActions - 1), condition(dice, 1 + roll(dice, 90))});
+  EXPECT_GT(taken, 20);
+  EXPECT_GT(refused, 20);
 }
 
-TEST(Validate, ATransactionMayHaveFourMebibytesAndNotOneByteMore) {
+TEST_F(Validate, ThatIsSoForConditionsOfEachKind) {
+  for (int kind = 0; kind < kKinds; ++kind) {
+    taken = refused = 0;
+    Condition::And all;
+    for (int leaves = 1; leaves < 400 && refused < 3; ++leaves) {
+      all.all.push_back(leaf(dice, kind));
+      judge({{"p", "s"}, {}, all});
+    }
+    EXPECT_GT(taken, 0) << kind;
+    EXPECT_GT(refused, 0) << kind;
+  }
+}
+
+TEST_F(Validate, ThatIsSoForChangesOfEachKind) {
+  for (int action = 0; action < kActions; ++action) {
+    taken = refused = 0;
+    for (int count = 1; count < 1'000 && refused < 3; ++count)
+      judge({{"p", "s"}, changes(dice, count, action, action), {}});
+    EXPECT_GT(taken, 0) << action;
+    EXPECT_GT(refused, 0) << action;
+  }
+}
+
+TEST_F(Validate, ATransactionMayHaveFourMebibytesAndNotOneByteMore) {
   const std::string name(1, 'a');
   const Condition guard = attr("b") == std::string(100, 'x') && attr("c").not_exists();
   const Expression expression = render(guard);
@@ -118,9 +155,9 @@ TEST(Validate, ATransactionMayHaveFourMebibytesAndNotOneByteMore) {
     return items;
   };
   EXPECT_TRUE(validate(transaction(kMaxTransactBytes), "token"));
-  const auto refused = validate(transaction(kMaxTransactBytes + 1), "token");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "a transaction carries 4194305 bytes; at most 4 MiB are allowed");
+  const auto too_much = validate(transaction(kMaxTransactBytes + 1), "token");
+  ASSERT_FALSE(too_much);
+  EXPECT_EQ(too_much.error().message, "a transaction carries 4194305 bytes; at most 4 MiB are allowed");
 }
 
 }  // namespace
