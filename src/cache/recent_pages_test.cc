@@ -18,7 +18,7 @@ TEST(RecentPages, FindsWhatWasPutLast) {
   EXPECT_EQ(pages.find("a"), nullptr);
 }
 
-TEST(RecentPages, ForgetsTheLeastRecentlyUsed) {
+TEST(RecentPages, ForgetsWhatHasNotBeenFoundForLongest) {
   RecentPages<int> pages(3);
   for (const char* pk : {"a", "b", "c"})
     pages.put(pk, 1);
@@ -28,6 +28,22 @@ TEST(RecentPages, ForgetsTheLeastRecentlyUsed) {
   EXPECT_NE(pages.find("a"), nullptr);
   EXPECT_EQ(pages.find("b"), nullptr);
   EXPECT_NE(pages.find("d"), nullptr);
+}
+
+TEST(RecentPages, SparesWhatWasFoundOnce) {
+  RecentPages<int> pages(2);
+  pages.put("a", 1);
+  pages.find("a");
+  pages.put("b", 1);
+  pages.put("c", 1);
+  pages.put("d", 1);
+  EXPECT_EQ(pages.find("b"), nullptr);
+  EXPECT_EQ(pages.find("a"), nullptr);
+  EXPECT_NE(pages.find("c"), nullptr);
+  EXPECT_NE(pages.find("d"), nullptr);
+  pages.put("e", 1);  // All were found: the oldest goes, and not none.
+  EXPECT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages.find("c"), nullptr);
 }
 
 TEST(RecentPages, ForgetsAsManyAsTheNextOneCosts) {
