@@ -73,7 +73,8 @@ def a_client_that_leaves_takes_nothing_from_those_who_wait_beside_it(s):
 
 
 def a_client_that_leaves_a_request_that_is_passed_on_ends_it_at_the_origin(s):
-    gateway = s.gateway(routes='[[routes]]\npattern = "/{rest*}"\ncache = false\n')
+    # One that only says that it sends no more may still read, and is waited for as long as the origin may be silent.
+    gateway = s.gateway(routes='[[routes]]\npattern = "/{rest*}"\ncache = false\n', origin='read_timeout = "3s"\n')
     s.origin.hold("/page")
     client = connect(gateway)
     client.sendall((REQUEST % "/page").encode())
