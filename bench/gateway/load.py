@@ -1,9 +1,10 @@
 """One window: wrk on its core asks a server on its own for a few seconds, and what both did is read from /proc.
 
 A window is clean when the host took less than 5 % of a core away (0.5 % where p99 is what counts: more than that is p99) and
-either the server or wrk used at least 85 % of its core: then the one that was slower set the pace, and not somebody else's work. A paced window leaves both idle on purpose, so that there the
-rest of the machine must be idle instead. A window is void when a request failed, the bytes are not those that were expected, or
-the origin was asked although every request should have been a hit."""
+either the server or wrk used at least 85 % of its core: then the one that was slower set the pace, and not somebody else's
+work. A paced window leaves both idle on purpose, so that there the rest of the machine must be idle instead. A window is void
+when a request failed, the bytes are not those that were expected, or the origin was asked although every request should have
+been a hit."""
 import json
 import os
 import pathlib

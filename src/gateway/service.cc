@@ -251,14 +251,14 @@ Result<void> Service::State::open_stores() {
 // In the background, and then tells the front, whatever came of it.
 void Service::State::refresh(Front& front, ServerRequest request) {
   ++refreshing_;
-  background_.when_idle([this, &front, request = std::move(request)] {
+  background_.when_idle([this, &front, request = std::move(request)]() mutable {
     if (draining_) {
       --refreshing_;
       return;
     }
     auto refreshed = refresher_->refresh(request);
-    auto tell = [this, &front, request](const std::exception_ptr&,
-                                        std::optional<FreshAnswer> answer) mutable {
+    auto tell = [this, &front, request = std::move(request)](const std::exception_ptr&,
+                                                             std::optional<FreshAnswer> answer) mutable {
       asio::post(front.thread.executor(),
                  [&front, request = std::move(request), answer = std::move(answer)]() mutable {
                    front.gateway->was_refreshed(request, std::move(answer));

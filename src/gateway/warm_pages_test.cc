@@ -1,5 +1,6 @@
 // Hits that are answered at once are those that the long way would have given.
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -93,6 +94,21 @@ struct ExpiredPage {
   OneClient client{bed};
 };
 
+// A gateway, and somebody else who writes to its table.
+struct SharedTable {
+  explicit SharedTable(const std::string& settings = "")
+      : bed(settings, {}, "table = \"" + uri + "\"\n"),
+        table(*open_table(uri, test::executor())),
+        bodies(*open_bodies("memory:", test::executor())) {}
+
+  const test::TemporaryDirectory folder;
+  const std::string uri = "lmdb:" + folder.path().string();
+  GatewayBed bed;
+  const std::unique_ptr<Table> table;
+  const std::unique_ptr<BodyStore> bodies;
+  const Isr others{*table, *bodies, bed.clock};
+};
+
 TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
   ExpiredPage page;
   auto& [bed, client] = page;
@@ -161,16 +177,12 @@ TEST(WarmPages, OneThatMayNotBeServedAsStaleAnyLongerIsNot) {
 
 // Within its window, so that nothing but the mark makes it stale.
 TEST(WarmPages, OneThatIsStaleByAMarkIsGoodForThatSecond) {
-  const test::TemporaryDirectory folder;
-  const std::string uri = "lmdb:" + folder.path().string();
-  GatewayBed bed("[defaults]\ntags = [\"all\"]\n", {}, "table = \"" + uri + "\"\n");
-  auto table = *open_table(uri, test::executor());
-  auto bodies = *open_bodies("memory:", test::executor());
-  const Isr others{*table, *bodies, bed.clock};
+  SharedTable shared("[defaults]\ntags = [\"all\"]\n");
+  GatewayBed& bed = shared.bed;
   OneClient client(bed);
   client.warm();
   bed.clock.advance(1s);
-  ASSERT_TRUE(test::run(mark_tag(others, "", "all", MarkKind::invalidate)));
+  ASSERT_TRUE(test::run(mark_tag(shared.others, "", "all", MarkKind::invalidate)));
   bed.origin.hold("/a");
   EXPECT_EQ(client.ask().state(), "stale");
   ASSERT_TRUE(bed.origin.wait_for("/a", 2));
@@ -350,34 +362,26 @@ TEST(WarmPages, StayWhenOtherPagesChange) {
 }
 
 TEST(WarmPages, AMarkIsSeenByTheVeryNextRequest) {
-  const test::TemporaryDirectory folder;
-  const std::string uri = "lmdb:" + folder.path().string();
-  GatewayBed bed("[defaults]\ntags = [\"all\"]\n", {}, "table = \"" + uri + "\"\n");
-  auto table = *open_table(uri, test::executor());
-  auto bodies = *open_bodies("memory:", test::executor());
-  const Isr others{*table, *bodies, bed.clock};
+  SharedTable shared("[defaults]\ntags = [\"all\"]\n");
+  GatewayBed& bed = shared.bed;
   for (const std::string tag : {"all", ""}) {
     const std::string target = "/by-" + tag;
     bed.clock.advance(1s);
     for (int i = 0; i < 8; ++i)
       warmed(bed, target);
     bed.clock.advance(1s);
-    ASSERT_TRUE(test::run(mark_tag(others, "", tag, MarkKind::invalidate)));
+    ASSERT_TRUE(test::run(mark_tag(shared.others, "", tag, MarkKind::invalidate)));
     EXPECT_EQ(bed.get(target).state(), "stale") << tag;
   }
 }
 
 TEST(WarmPages, AnInvalidationByAnotherIsSeenByTheVeryNextRequest) {
-  const test::TemporaryDirectory folder;
-  const std::string uri = "lmdb:" + folder.path().string();
-  GatewayBed bed("", {}, "table = \"" + uri + "\"\n");
+  SharedTable shared;
+  GatewayBed& bed = shared.bed;
   EXPECT_EQ(warmed(bed, "/a").state(), "hit");
 
-  auto table = *open_table(uri, test::executor());
-  auto bodies = *open_bodies("memory:", test::executor());
-  const Isr others{*table, *bodies, bed.clock};
   const Page page = *page_of("http://example.com/a");
-  ASSERT_TRUE(test::run(invalidate(others, page)));
+  ASSERT_TRUE(test::run(invalidate(shared.others, page)));
   EXPECT_EQ(bed.get("/a").state(), "stale");
 }
 

@@ -322,18 +322,21 @@ class ExpressionBound {
   }
   template <typename Term>
   void operands_of(const Term& term) {
-    if constexpr (requires { term.value; }) value(term.value);
-    if constexpr (requires { term.prefix; }) value(term.prefix);
-    if constexpr (requires { term.element; }) value(term.element);
-    if constexpr (requires { term.elements; }) value(term.elements);
-    // A type, a size or what is added: a part of its own, too.
-    if constexpr (requires { term.type; } || requires { term.size; } || requires { term.by; }) ++parts_;
-    static_assert(
-        requires { term.value; } || requires { term.prefix; } || requires { term.element; } ||
-            requires { term.elements; } || requires { term.type; } || requires { term.size; } ||
-            requires { term.by; } || std::is_same_v<Term, Condition::Exists> ||
-            std::is_same_v<Term, Condition::NotExists> || std::is_same_v<Term, Changes::Remove>,
-        "its operands are not counted");
+    if constexpr (requires { term.value; }) {
+      value(term.value);
+    } else if constexpr (requires { term.prefix; }) {
+      value(term.prefix);
+    } else if constexpr (requires { term.element; }) {
+      value(term.element);
+    } else if constexpr (requires { term.elements; }) {
+      value(term.elements);
+    } else if constexpr (requires { term.type; } || requires { term.size; } || requires { term.by; }) {
+      ++parts_;
+    } else {
+      static_assert(std::is_same_v<Term, Condition::Exists> || std::is_same_v<Term, Condition::NotExists> ||
+                        std::is_same_v<Term, Changes::Remove>,
+                    "its operands are not counted");
+    }
   }
 
   std::size_t parts_ = 0;
