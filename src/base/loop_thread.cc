@@ -28,8 +28,7 @@ constexpr microseconds kPromptPiece{100};
 constexpr microseconds kPatientPiece{200};
 // The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by itself,
 // after this long: what it owes to others is then paid often and not at once.
-constexpr microseconds kPromptTurn{250};
-constexpr microseconds kPatientTurn{200};
+constexpr microseconds kTurn{100};
 // Before one that waits for an idle moment runs without one: about as many handlers as a render has.
 constexpr int kMostPassedOver = 50;
 
@@ -99,12 +98,12 @@ bool LoopThread::run_next() {
 }
 
 // Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept meanwhile.
-void LoopThread::run_in_turns(microseconds turn) {
+void LoopThread::run_in_turns() {
   auto since = steady_clock::now();
   auto used = processor_time_of_this_thread();
   while (run_next()) {
     const auto now = steady_clock::now();
-    if (now - since < turn) continue;
+    if (now - since < kTurn) continue;
     const auto used_by_now = processor_time_of_this_thread();
     if (used_by_now - used >= (now - since) / 10 * 9) sched_yield();
     used = used_by_now;
@@ -124,7 +123,7 @@ void LoopThread::run() {
       return;
     case Urgency::prompt:
       be_scheduled(SCHED_OTHER, kPromptPiece);
-      run_in_turns(kPromptTurn);
+      run_in_turns();
       return;
     case Urgency::patient:
     case Urgency::leisurely: {
@@ -132,7 +131,7 @@ void LoopThread::run() {
       [[maybe_unused]] const int niceness = nice(more);  // Of this thread alone, on Linux.
       // Those that wake up interrupt nobody, each other neither: that would only cost time.
       be_scheduled(SCHED_BATCH, kPatientPiece);
-      run_in_turns(kPatientTurn);
+      run_in_turns();
       return;
     }
   }

@@ -1,7 +1,6 @@
 // LoopThread: an event loop on a thread of its own. For .cc files only, since it needs Asio.
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -19,7 +18,7 @@ enum class Urgency {
   // Has little to do at a time, and for somebody who waits: runs as soon as there is something.
   prompt,
   // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want, interrupts none
-  // of them, and gives way after a fifth of a millisecond. Threads that are started on its loop are scheduled likewise.
+  // of them, and gives way after a tenth of a millisecond. Threads that are started on its loop are scheduled likewise.
   patient,
   // The same, and those that are patient go before it.
   leisurely,
@@ -48,7 +47,7 @@ class LoopThread {
 
  private:
   void run();
-  void run_in_turns(std::chrono::microseconds turn);
+  void run_in_turns();
   bool run_next();
 
   boost::asio::io_context context_;

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <list>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
+
+#include <boost/unordered/unordered_flat_set.hpp>
 
 namespace facetheory {
 
@@ -22,8 +24,8 @@ class RecentPages {
   Known* find(std::string_view pk) {
     const auto found = entries_.find(pk);
     if (found == entries_.end()) return nullptr;
-    found->second->found = true;
-    return &found->second->known;
+    found->entry->found = true;
+    return &found->entry->known;
   }
 
   // What was put, until the next call.
@@ -37,7 +39,7 @@ class RecentPages {
       }
     }
     order_.push_front({std::string(pk), std::move(known), cost});
-    entries_.emplace(order_.front().pk, order_.begin());
+    entries_.insert({hash(pk), order_.begin()});
     cost_ += cost;
     return order_.front().known;
   }
@@ -45,7 +47,7 @@ class RecentPages {
   void erase(std::string_view pk) {
     const auto found = entries_.find(pk);
     if (found == entries_.end()) return;
-    const auto position = found->second;
+    const auto position = found->entry;
     cost_ -= position->cost;
     entries_.erase(found);
     order_.erase(position);
@@ -67,11 +69,28 @@ class RecentPages {
     std::size_t cost;
     bool found = false;
   };
+  // By pk. A table that grows looks at none of the entries.
+  struct Slot {
+    std::size_t hash;
+    typename std::list<Entry>::iterator entry;
+  };
+  static std::size_t hash(std::string_view pk) { return std::hash<std::string_view>()(pk); }
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view pk) const { return hash(pk); }
+    std::size_t operator()(const Slot& slot) const { return slot.hash; }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(std::string_view pk, const Slot& slot) const { return pk == slot.entry->pk; }
+    bool operator()(const Slot& slot, std::string_view pk) const { return pk == slot.entry->pk; }
+    bool operator()(const Slot& a, const Slot& b) const { return a.entry->pk == b.entry->pk; }
+  };
 
   const std::size_t capacity_;
   std::size_t cost_ = 0;    // Of all.
   std::list<Entry> order_;  // Those that were put, or spared, last come first.
-  std::unordered_map<std::string_view, typename std::list<Entry>::iterator> entries_;
+  boost::unordered_flat_set<Slot, Hash, Equal> entries_;
 };
 
 }  // namespace facetheory

@@ -9,6 +9,7 @@
 namespace facetheory {
 namespace {
 
+constexpr std::string_view kCacheName = "facetheory";
 constexpr std::size_t kLongestStatusText = 256;
 // The largest number that a structured field can carry.
 constexpr std::int64_t kLargestSfInteger = 999'999'999'999'999;
@@ -66,7 +67,7 @@ std::string_view name(Forwarded forwarded) {
 }
 
 void append(std::string& to, const CacheStatus& status) {
-  append_token_or_string(to, status.cache);
+  to.append(kCacheName);
   if (status.forwarded) {
     to.append("; fwd=").append(name(*status.forwarded));
     if (status.forwarded_status) {

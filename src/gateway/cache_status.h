@@ -23,7 +23,6 @@ enum class Forwarded {
 std::string_view name(Forwarded forwarded);
 
 struct CacheStatus {
-  std::string_view cache = "facetheory";
   std::optional<Forwarded> forwarded = {};  // Empty: a hit, fresh or (with a ttl below 0) stale.
   std::optional<int> forwarded_status = {};
   std::optional<std::int64_t> ttl = {};  // Freshness left, in seconds.

@@ -38,14 +38,14 @@ TEST(CacheStatus, NamesEveryReasonAsTheRfcDoes) {
 }
 
 TEST(CacheStatus, QuotesTheKeyAndWhatIsNoToken) {
-  EXPECT_EQ(to_string(CacheStatus{.cache = "edge 1", .key = R"(/a"b\)", .detail = "no-cache"}),
-            R"("edge 1"; hit; key="/a\"b\\"; detail=no-cache)");
+  EXPECT_EQ(to_string(CacheStatus{.key = R"(/a"b\)", .detail = "no-cache"}),
+            R"(facetheory; hit; key="/a\"b\\"; detail=no-cache)");
+  EXPECT_EQ(to_string(CacheStatus{.detail = "no cache"}), R"(facetheory; hit; detail="no cache")");
 }
 
 TEST(CacheStatus, CannotBreakAHeader) {
   const std::string evil = "/x\r\nSet-Cookie: a=b\x01\xFF\"; hit";
-  const std::string text =
-      to_string(CacheStatus{.cache = evil, .ttl = INT64_MIN, .key = evil, .detail = evil});
+  const std::string text = to_string(CacheStatus{.ttl = INT64_MIN, .key = evil, .detail = evil});
   EXPECT_EQ(text.find_first_of("\r\n"), std::string::npos);
   const auto parsed = parse_sf_list(text);
   ASSERT_TRUE(parsed);

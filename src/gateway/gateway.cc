@@ -304,7 +304,8 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   const PreparedPage& page = prepared(*served.body);
   WarmPage warm;
   warm.body = served.body;
-  if (coding != Coding::identity) warm.coded = bytes.get();
+  warm.touched = page.touched;
+  if (!is_bodiless(response.status)) warm.bytes = *bytes;
   if (const auto file = page.file(coding)) warm.file = file->descriptor();
   warm.rows = std::move(rows_);
   warm.judged_at = now;
@@ -565,13 +566,10 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();
   if (!body) return nullptr;
-  if (std::atomic<bool>& touched = prepared(*body).touched; !touched.load(std::memory_order_relaxed))
-    touched.store(true, std::memory_order_relaxed);
+  if (!page->touched->load(std::memory_order_relaxed)) page->touched->store(true, std::memory_order_relaxed);
   ready_.head = page->head;
-  ready_.body = {};
+  ready_.body = page->bytes;
   ready_.file = page->file;
-  if (!is_bodiless(page->status)) ready_.body = page->coded != nullptr ? *page->coded : body->bytes;
-  // The coded bytes belong to the page, which keeps them as long as it lives.
   ready_.owner = std::move(body);
 
   RequestRecord record;

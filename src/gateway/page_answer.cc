@@ -51,14 +51,22 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
   return status;
 }
 
+// What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is free when
+// only weak pointers are left (warm_pages.h).
+struct KeptPage {
+  explicit KeptPage(Body body) : page(std::make_unique<PreparedPage>(std::move(body))) {}
+
+  std::atomic<bool> touched = false;
+  const std::unique_ptr<PreparedPage> page;
+};
+
 }  // namespace
 
 PreparedBody prepare_page(Body body) {
-  // Apart from its counts, so that its memory is free when only weak pointers are left (warm_pages.h).
-  std::shared_ptr<const PreparedPage> page(new PreparedPage(std::move(body)));
-  const std::size_t cost = page->cost();
-  std::atomic<bool>* touched = &page->touched;
-  return {std::move(page), cost, touched};
+  auto kept = std::make_shared<KeptPage>(std::move(body));
+  kept->page->touched = &kept->touched;
+  const PreparedPage* page = kept->page.get();
+  return {std::shared_ptr<const Body>(kept, page), page->cost(), page->touched};
 }
 
 std::int64_t generation_of(const MetaRow& meta) {

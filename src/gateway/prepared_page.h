@@ -47,8 +47,8 @@ class PreparedPage : public Body {
   Headers sent = {};                // To clients; without ETag, Age and Date.
   Headers sent_if_unmodified = {};  // With a 304.
 
-  // Set by whoever answers with the page again without asking the engine for it.
-  mutable std::atomic<bool> touched = false;
+  // Set by whoever answers with the page again without asking the engine for it. Of those that prepare_page() made.
+  std::atomic<bool>* touched = nullptr;
 
   // The bytes in that coding; null: not made yet. For identity: the body's own, never null.
   std::shared_ptr<const std::string> coded(Coding coding) const;

@@ -45,6 +45,20 @@ std::size_t memory_of(std::string_view key, const WarmPage& page) {
   return size;
 }
 
+void fetch_ahead(std::string_view bytes) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kMost = 2'048;  // Of more than that, the processor sees for itself what comes next.
+  for (std::size_t i = 0; i < std::min(bytes.size(), kMost); i += kLine)
+    __builtin_prefetch(bytes.data() + i);
+}
+
+// Asks for all that an answer takes, before the first of it is waited for: among a million pages, none of it is in a cache.
+void fetch_ahead(const WarmPage& page) {
+  __builtin_prefetch(page.touched, 1);  // And whether the body still lives, which is beside it.
+  fetch_ahead(page.head);
+  fetch_ahead(page.bytes);
+}
+
 }  // namespace
 
 WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory)
@@ -242,6 +256,7 @@ bool WarmPages::is_still_true(WarmPage& page) const {
 const WarmPage* WarmPages::find(std::string_view key, std::int64_t now) {
   WarmPage* page = pages_.find(key);
   if (page == nullptr) return nullptr;
+  fetch_ahead(*page);
   const bool stale = page->for_a_second || now >= page->fresh_until;
   if (stale && names_render_) return nullptr;
   const std::int64_t until =

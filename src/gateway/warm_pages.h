@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,8 +44,9 @@ struct WarmPage {
   // Constant once it is kept.
   std::weak_ptr<const Body> body = {};
   // The body keeps them as long as it lives.
-  const std::string* coded = nullptr;  // Null: its own bytes.
-  int file = -1;
+  std::atomic<bool>* touched = nullptr;
+  std::string_view bytes = {};   // That are sent.
+  int file = -1;                 // With the same, or none.
   std::vector<Key> rows = {};    // Those that decided.
   std::int64_t made_at = 0;      // Age counts from here.
   std::int64_t fresh_until = 0;  // Seconds since 1970.

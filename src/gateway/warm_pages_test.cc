@@ -1,12 +1,15 @@
 // Hits that are answered at once are those that the long way would have given.
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/table/open_table.h"
@@ -327,6 +330,39 @@ TEST(WarmPages, ThatACopyIsStillGoodIsSaidAtOnceToo) {
     EXPECT_EQ(bed.get("/a", {{"If-None-Match", etag}}).status, 304);
     EXPECT_EQ(bed.get("/a").status, 200);
   }
+  RawClient client(bed.port());
+  const std::string conditional =
+      "GET /a HTTP/1.1\r\nHost: example.com\r\nIf-None-Match: " + etag + "\r\n\r\n";
+  client.send(conditional + conditional + "GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+  EXPECT_EQ(read_reply(client).status, 304);
+  EXPECT_EQ(read_reply(client).status, 304);  // Nothing stood between them.
+  EXPECT_EQ(read_reply(client).body, "/a 1");
+}
+
+TEST(WarmPages, KeepTheirBodiesInMemory) {
+  std::atomic<int> reads = 0;
+  ServiceOptions options;
+  options.wrap_bodies = [&](std::unique_ptr<BodyStore> bodies) {
+    const auto count = [&](std::string_view operation, const Error*, Duration) {
+      reads += operation == "read";
+    };
+    return std::make_unique<MeasuredBodies>(std::move(bodies), count);
+  };
+  GatewayBed bed("memory = \"1 MiB\"\n", std::move(options));
+  warmed(bed, "/a");
+  warmed(bed, "/b");
+  for (int i = 0; i < 300; ++i) {
+    if (i == 100) reads = 0;  // Full, and all are where they belong.
+    const std::string target = "/" + std::to_string(i);
+    bed.origin.answer(target, 200, {{"Content-Type", "image/png"}}, std::string(20'000, 'x'));
+    bed.get(target);
+    bed.get(target);  // It is none of those that are asked for once, which drive nobody out.
+    ASSERT_EQ(bed.get("/a").body, "/a 1");
+    ASSERT_EQ(bed.get("/b").body, "/b 1");  // The last answer holds its body itself.
+  }
+  EXPECT_EQ(reads, 0);
+  bed.get("/0");
+  EXPECT_EQ(reads, 1);  // There is no room for all.
 }
 
 TEST(WarmPages, CookiesCountAsTheirRoutesSay) {

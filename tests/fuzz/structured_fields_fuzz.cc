@@ -76,13 +76,11 @@ std::string written(const SfMember& member) {
 }
 
 void require_cache_status(std::string_view text) {
-  const std::string_view half = text.substr(0, text.size() / 2);
-  CacheStatus status{.cache = half,
-                     .forwarded = Forwarded::stale,
-                     .ttl = -1,
-                     .stored = true,
-                     .key = text,
-                     .detail = text.substr(half.size())};
+  const CacheStatus status{.forwarded = Forwarded::stale,
+                           .ttl = -1,
+                           .stored = true,
+                           .key = text,
+                           .detail = text.substr(text.size() / 2)};
   const std::string field = to_string(status);
   require(is_field_value(field), "Cache-Status stays within its line");
   const auto list = parse_sf_list(field);
