@@ -261,12 +261,18 @@ def stampede(run, _):
 
 
 def growth(run, allowed):
-    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory."""
-    rows = []
-    for count in run.options.growth_pages:
-        with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(count)) as data:
-            rows.append(grown(run, count, pathlib.Path(data), allowed / len(run.options.growth_pages) / 2))
-    return rows
+    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory. The sizes take turns."""
+    with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(sum(run.options.growth_pages))) as folder:
+        kept = [GrowthBed(run, count, pathlib.Path(folder) / str(count)) for count in run.options.growth_pages]
+        for bed in kept:
+            bed.fill()
+        in_turns(run, kept, "in_memory", allowed / 2)
+        for bed in kept:
+            bed.start_with_budget()
+        in_turns(run, kept, "in_budget", allowed / 2)
+        for bed in kept:
+            bed.end()
+        return [bed.row for bed in kept]
 
 
 def memory_folder(count):
@@ -277,41 +283,54 @@ def memory_folder(count):
     return folder
 
 
-def grown(run, count, data, allowed):
+def in_turns(run, beds, what, allowed):
+    keys = {bed: (f"{bed.row['pages']:,} pages, {what.replace('_', ' ')}", "ours") for bed in beds}
+    summaries = run.rounds({key: bed.measure for bed, key in keys.items()}, allowed)
+    for bed, key in keys.items():
+        bed.row[what] = summaries[key]
+
+
+class GrowthBed:
+    """One number of pages: the server that has them, and what was measured of it."""
     prefix = "/1k/growth"
-    server = run.server("ours", memory=f"{GROWTH_MEMORY} MiB", data=data)
-    server.start()
-    empty = cpu.resident(server.process.pid)
-    count, seconds = filled(run, server, prefix, count, connections=64, fewer_will_do=True)
-    row = {"pages": count, "fill_seconds": seconds}
-    full = cpu.resident(server.process.pid)
-    row["own_bytes_per_page"] = (full["own_mib"] - empty["own_mib"]) * 2**20 / count
-    row |= {"empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
-    say(f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
-    asking = load.Load(run.bed.folder, "growth", (prefix, count))
-    row["in_memory"] = one_server(run, server, asking, f"{count:,} pages", allowed)
-    server.stop()
 
-    # The same pages with a budget that does not hold a million of them, from a cold start.
-    server = run.server("ours", memory=f"{GROWTH_BUDGET} MiB", data=data)
-    before = run.bed.renders()
-    row["start_seconds"] = server.start()
-    if run.bed.renders() != before:
-        raise Failed("ours: the first page after a start was rendered, not found")
-    asked_once_more(run, server, prefix, count, connections=64)
-    row["in_budget"] = one_server(run, server, asking, f"{count:,} pages, {GROWTH_BUDGET} MiB", allowed)
-    held = cpu.resident(server.process.pid)
-    row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
-    server.stop()
-    say(f"  {count:,} pages: started in {row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
-        f"{held['own_mib']:.0f} MiB")
-    return row
+    def __init__(self, run, count, data):
+        self.run, self.wanted, self.data = run, count, data
+        self.row = {}
 
+    def fill(self):
+        self.data.mkdir()
+        self.server = self.run.server("ours", memory=f"{GROWTH_MEMORY} MiB", data=self.data)
+        self.server.start()
+        empty = cpu.resident(self.server.process.pid)
+        count, seconds = filled(self.run, self.server, self.prefix, self.wanted, connections=64, fewer_will_do=True)
+        full = cpu.resident(self.server.process.pid)
+        self.row = {"pages": count, "fill_seconds": seconds,
+                    "own_bytes_per_page": (full["own_mib"] - empty["own_mib"]) * 2**20 / count,
+                    "empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
+        say(f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
+        self.asking = load.Load(self.run.bed.folder, f"growth-{count}", (self.prefix, count))
+        self.size = len(hit(self.run, self.server, self.prefix + "0").raw)
 
-def one_server(run, server, asking, name, allowed):
-    key = (name, "ours")
-    size = len(hit(run, server, "/1k/growth0").raw)
-    return run.rounds({key: lambda seconds: load.measure(run.bed, server, asking, seconds, size)}, allowed)[key]
+    def start_with_budget(self):
+        """The same pages with a budget that does not hold a million of them, from a cold start."""
+        self.server.stop()
+        self.server = self.run.server("ours", memory=f"{GROWTH_BUDGET} MiB", data=self.data)
+        before = self.run.bed.renders()
+        self.row["start_seconds"] = self.server.start()
+        if self.run.bed.renders() != before:
+            raise Failed("ours: the first page after a start was rendered, not found")
+        asked_once_more(self.run, self.server, self.prefix, self.row["pages"], connections=64)
+
+    def measure(self, seconds):
+        return load.measure(self.run.bed, self.server, self.asking, seconds, self.size)
+
+    def end(self):
+        held = cpu.resident(self.server.process.pid)
+        self.row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
+        self.server.stop()
+        say(f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
+            f"{held['own_mib']:.0f} MiB")
 
 
 # By name, with the part of the time that each gets.
