@@ -65,7 +65,7 @@ class Run:
 
 def progress(number, key, window):
     state = window["void"] or ("clean" if window["clean"] else "disturbed")
-    return (f"  round {number:2}  {' '.join(key):28} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
+    return (f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
             f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
             f" others {window['foreign']:4.0%}  {state}")
 
@@ -263,15 +263,18 @@ def stampede(run, _):
 def growth(run, allowed):
     """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory. The sizes take turns."""
     with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(sum(run.options.growth_pages))) as folder:
-        kept = [GrowthBed(run, count, pathlib.Path(folder) / str(count)) for count in run.options.growth_pages]
-        for bed in kept:
-            bed.fill()
-        in_turns(run, kept, "in_memory", allowed / 2)
-        for bed in kept:
-            bed.start_with_budget()
-        in_turns(run, kept, "in_budget", allowed / 2)
-        for bed in kept:
-            bed.end()
+        kept = [GrowthBed(run, count, pathlib.Path(folder) / str(count)) for count in sorted(set(run.options.growth_pages))]
+        try:
+            for bed in kept:
+                bed.fill()
+            in_turns(run, kept, "in_memory", "in memory", allowed / 2)
+            for bed in kept:
+                bed.start_with_budget()
+            in_turns(run, kept, "in_budget", f"{GROWTH_BUDGET} MiB", allowed / 2)
+            for bed in kept:
+                bed.end()
+        finally:
+            run.bed.stop_servers()  # Before the folder goes that they write to.
         return [bed.row for bed in kept]
 
 
@@ -283,8 +286,8 @@ def memory_folder(count):
     return folder
 
 
-def in_turns(run, beds, what, allowed):
-    keys = {bed: (f"{bed.row['pages']:,} pages, {what.replace('_', ' ')}", "ours") for bed in beds}
+def in_turns(run, beds, what, where, allowed):
+    keys = {bed: (f"{bed.row['pages']:,} pages, {where}", "ours") for bed in beds}
     summaries = run.rounds({key: bed.measure for bed, key in keys.items()}, allowed)
     for bed, key in keys.items():
         bed.row[what] = summaries[key]

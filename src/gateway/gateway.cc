@@ -1,6 +1,7 @@
 #include "facetheory/gateway/gateway.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -305,8 +306,10 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   WarmPage warm;
   warm.body = served.body;
   warm.touched = page.touched;
-  if (!is_bodiless(response.status)) warm.bytes = *bytes;
-  if (const auto file = page.file(coding)) warm.file = file->descriptor();
+  if (!is_bodiless(response.status)) {
+    warm.bytes = *bytes;
+    if (const auto file = page.file(coding)) warm.file = file->descriptor();
+  }
   warm.rows = std::move(rows_);
   warm.judged_at = now;
   warm.as = served.as;

@@ -1,7 +1,9 @@
 #include "facetheory/gateway/page_answer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "facetheory/gateway/preconditions.h"

@@ -52,11 +52,11 @@ void fetch_ahead(std::string_view bytes) {
     __builtin_prefetch(bytes.data() + i);
 }
 
-// Asks for all that an answer takes, before the first of it is waited for: among a million pages, none of it is in a cache.
+// Asks for what an answer takes before the first of it is waited for: among a million pages, none of it is in a cache.
 void fetch_ahead(const WarmPage& page) {
   __builtin_prefetch(page.touched, 1);  // And whether the body still lives, which is beside it.
   fetch_ahead(page.head);
-  fetch_ahead(page.bytes);
+  if (page.file < 0) fetch_ahead(page.bytes);
 }
 
 }  // namespace
