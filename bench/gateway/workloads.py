@@ -13,6 +13,7 @@ from gateway import cpu, load, peers
 from gateway.bed import Failed, fetch
 
 ZIPF_SIZE, EXPIRING_SIZE, EXPIRING_AGE = "4k", "16k", 2
+ZIPF_MEMORY = "2 GiB"  # As much as HAProxy has; Varnish has more.
 PAUSE_MS = 10  # Between two requests of a paced connection, on average.
 GROWTH_BUDGET, GROWTH_MEMORY = 256, 8192  # MiB: smaller than a million pages, and larger
 GROWTH_BYTES_EACH = 8192  # What a page of 1 KiB takes in a file system in memory, with room to spare.
@@ -198,7 +199,7 @@ def zipf(run, allowed):
     workload = f"Zipf, {count:,} pages of 4 KiB"
     servers, seconds, subjects = {}, {}, {}
     for name in run.names("ours", "nginx", "haproxy", "varnish"):
-        server = servers[name] = run.server(name, **({"memory": "1 GiB"} if name == "ours" else {}))
+        server = servers[name] = run.server(name, **({"memory": ZIPF_MEMORY} if name == "ours" else {}))
         server.start()
         _, seconds[name] = filled(run, server, prefix, count)
         say(f"  {name} filled in {seconds[name]:.1f} s")
@@ -272,7 +273,7 @@ def growth(run, allowed):
                 bed.start_with_budget()
             in_turns(run, kept, "in_budget", f"{GROWTH_BUDGET} MiB", allowed / 2)
             for bed in kept:
-                bed.end()
+                bed.look_at_memory()
         finally:
             run.bed.stop_servers()  # Before the folder goes that they write to.
         return [bed.row for bed in kept]
@@ -328,10 +329,9 @@ class GrowthBed:
     def measure(self, seconds):
         return load.measure(self.run.bed, self.server, self.asking, seconds, self.size)
 
-    def end(self):
+    def look_at_memory(self):
         held = cpu.resident(self.server.process.pid)
         self.row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
-        self.server.stop()
         say(f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
             f"{held['own_mib']:.0f} MiB")
 
