@@ -1,7 +1,7 @@
 // A service that renders its own pages, with the engine in front: every page takes a third of a second to render and is
 // served from memory until its window ends, by however many of these programs share the table.
 //
-//   embed [PORT [TABLE_URI BODIES_URI]]      default: 8090 lmdb:facetheory-data/table file:facetheory-data/bodies
+//   embed [PORT [TABLE_URI BODIES_URI]]      default: 8090 lmdb:facetheory-data/table lmdb:facetheory-data/bodies
 //
 //   curl -i http://127.0.0.1:8090/hello      x-facetheory-isr: miss, then hit, and stale once after ten seconds
 #include <charconv>
@@ -120,7 +120,7 @@ void serve(unsigned short port, const std::string& table_uri, const std::string&
 
 constexpr std::string_view kUsage =
     "usage: embed [PORT [TABLE_URI BODIES_URI]]\n"
-    "default: 8090 lmdb:facetheory-data/table file:facetheory-data/bodies; port 0 takes a free one\n";
+    "default: 8090 lmdb:facetheory-data/table lmdb:facetheory-data/bodies; port 0 takes a free one\n";
 constexpr int kBadArguments = 2;
 
 std::optional<unsigned short> parse_port(std::string_view text) {
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   }
   try {
     serve(*port, argc > 3 ? argv[2] : "lmdb:facetheory-data/table",
-          argc > 3 ? argv[3] : "file:facetheory-data/bodies");
+          argc > 3 ? argv[3] : "lmdb:facetheory-data/bodies");
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::cerr << "embed: " << error.what() << "\n";

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   }
   try {
     const auto isr =
-        require(BlockingIsr::open(argc == 3 ? argv[1] : "lmdb:table", argc == 3 ? argv[2] : "file:bodies"));
+        require(BlockingIsr::open(argc == 3 ? argv[1] : "lmdb:table", argc == 3 ? argv[2] : "lmdb:bodies"));
     tour(*isr);
     return 0;
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 
+#include "facetheory/base/sha256.h"
 #include "facetheory/bodies/metadata_fields.h"
 
 namespace facetheory {
@@ -13,6 +14,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kFormat = 1;
+
+Error damaged_file(const std::string& place, const std::string& why) {
+  return Error{ErrorCode::corrupt,
+               place + " " + why + ": restore it, or remove it so that its page is rendered again"};
+}
 
 // Throws std::exception where a member is missing or of another type.
 BodyFileHeader decode_members(const json::object& object) {
@@ -48,10 +54,9 @@ std::string encode_body_header(const BodyFileHeader& header) {
   return ascii_json(json::serialize(object)) + "\n";
 }
 
-Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& path) {
+Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& place) {
   const auto damaged = [&](const std::string& why) {
-    return Error{ErrorCode::corrupt, "the body file " + path + " has a damaged header (" + why +
-                                         "): restore it, or remove it so that its page is rendered again"};
+    return damaged_file(place, "has a damaged header (" + why + ")");
   };
   boost::system::error_code failure;
   const json::value parsed = json::parse(line, failure);
@@ -59,15 +64,41 @@ Result<BodyFileHeader> decode_body_header(std::string_view line, const std::stri
   const json::value* format = parsed.get_object().if_contains("format");
   if (format == nullptr || !format->is_int64() || format->get_int64() < 1) return damaged("no format");
   if (format->get_int64() > kFormat) {
-    return Error{ErrorCode::invalid, "the body file " + path + " has format " +
-                                         std::to_string(format->get_int64()) + ", this program reads up to " +
-                                         std::to_string(kFormat) + ": use a newer version of it"};
+    return Error{ErrorCode::invalid, place + " has format " + std::to_string(format->get_int64()) +
+                                         ", this program reads up to " + std::to_string(kFormat) +
+                                         ": use a newer version of it"};
   }
   try {
     return decode_members(parsed.get_object());
   } catch (const std::exception& e) {
     return damaged(e.what());
   }
+}
+
+Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place) {
+  const std::size_t end = file.find('\n');
+  if (end == std::string::npos) return damaged_file(place, "is truncated or not a body");
+  auto header = decode_body_header(std::string_view(file).substr(0, end), place);
+  if (!header) return header.error();
+  if (header->key != key) return damaged_file(place, "holds another key's body");
+  if (header->size > kMaxBodyBytes) return damaged_file(place, "claims an impossible size");
+  file.erase(0, end + 1);
+  if (file.size() < header->size) return damaged_file(place, "is truncated");
+  if (file.size() > header->size) return damaged_file(place, "is longer than it was written");
+  return Body{std::move(file), std::move(header->metadata)};
+}
+
+Result<void> check_same_body(const std::string& key, const Body& stored, const Body& written,
+                             const std::string& place) {
+  const std::string digest = sha256_hex(stored.bytes);
+  if (digest != stored.metadata.sha256) {
+    return Error{ErrorCode::corrupt, place + " exists and is damaged: remove it"};
+  }
+  if (digest != written.metadata.sha256) {
+    return Error{ErrorCode::invalid,
+                 "the body \"" + key + "\" exists with other bytes: a key is written once, take a fresh one"};
+  }
+  return {};
 }
 
 }  // namespace facetheory

@@ -1,4 +1,5 @@
-// The header of a body's file: one line of JSON in ASCII, before the bytes; format in docs/formats.md. Pure functions.
+// A body's file: one line of JSON in ASCII, the header, and then the bytes; format in docs/formats.md. Pure functions. `place`
+// names the file in messages.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,15 @@ struct BodyFileHeader {
 // With its line feed. The key is UTF-8.
 std::string encode_body_header(const BodyFileHeader& header);
 
-// The line without its line feed. `corrupt`: it is none; `invalid`: it is of a later format. Messages name `path`.
-Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& path);
+// The line without its line feed. `corrupt`: it is none; `invalid`: it is of a later format.
+Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& place);
+
+// The whole file, which must be that of `key`.
+Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place);
+
+// What a second write under the same key comes to: `invalid` where the bytes are others, `corrupt` where those that are stored
+// are not what they were.
+Result<void> check_same_body(const std::string& key, const Body& stored, const Body& written,
+                             const std::string& place);
 
 }  // namespace facetheory

@@ -127,6 +127,14 @@ Task<Result<std::optional<Body>>> BodyStore::read(std::string key) {
   co_return body;
 }
 
+Task<Result<void>> BodyStore::write_to(BodyStore& other, std::string key, Body body) {
+  return other.do_write(std::move(key), std::move(body));
+}
+
+Task<Result<std::optional<Body>>> BodyStore::read_from(BodyStore& other, std::string key) {
+  return other.do_read(std::move(key));
+}
+
 Task<Result<void>> BodyStore::remove(std::string key) {
   if (auto valid = check_key(key); !valid) co_return valid.error();
   co_return co_await do_remove(std::move(key));

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -135,6 +136,10 @@ int make_folders(const fs::path& folder) {
   return sync_folder(parent);
 }
 
+std::string place_of(const fs::path& path) {
+  return "the body file " + path.string();
+}
+
 // The header alone of an open file; `rest` gets what was read beyond it.
 Result<BodyFileHeader> read_header(const File& file, const fs::path& path, std::string& rest) {
   constexpr std::size_t kPiece = 4096;
@@ -147,11 +152,11 @@ Result<BodyFileHeader> read_header(const File& file, const fs::path& path, std::
   }
   if (end == std::string::npos) {
     return Error{ErrorCode::corrupt,
-                 "the body file " + path.string() +
+                 place_of(path) +
                      " is truncated or not a body: restore it, or remove it so that its page is "
                      "rendered again"};
   }
-  auto header = decode_body_header(std::string_view(rest).substr(0, end), path.string());
+  auto header = decode_body_header(std::string_view(rest).substr(0, end), place_of(path));
   rest.erase(0, end + 1);
   return header;
 }
@@ -295,15 +300,7 @@ Result<void> FileBodies::State::name_file(const fs::path& temporary, const fs::p
     return Error{ErrorCode::unavailable,
                  "the body " + path.string() + " was removed while it was written again"};
   }
-  const std::string digest = sha256_hex((*stored)->bytes);
-  if (digest != (*stored)->metadata.sha256) {
-    return Error{ErrorCode::corrupt, "the body file " + path.string() + " exists and is damaged: remove it"};
-  }
-  if (digest != body.metadata.sha256) {
-    return Error{ErrorCode::invalid,
-                 "the body \"" + key + "\" exists with other bytes: a key is written once, take a fresh one"};
-  }
-  return {};
+  return check_same_body(key, **stored, body, place_of(path));
 }
 
 Result<std::optional<Body>> FileBodies::State::read(const std::string& key) const {
@@ -314,24 +311,13 @@ Result<std::optional<Body>> FileBodies::State::read(const std::string& key) cons
   struct stat status{};
   if (::fstat(file.fd(), &status) != 0) return file_error(errno, "stat", path);
 
-  Body body;
-  body.bytes.reserve(std::min(static_cast<std::size_t>(status.st_size), kMaxHeaderBytes + kMaxBodyBytes));
-  auto header = read_header(file, path, body.bytes);
-  if (!header) return header.error();
-  const auto damaged = [&](const std::string& why) {
-    return Error{ErrorCode::corrupt, "the body file " + path.string() + " " + why +
-                                         ": restore it, or remove it so that its page is rendered again"};
-  };
-  if (header->key != key) return damaged("holds another key's body");
-  if (header->size > kMaxBodyBytes) return damaged("claims an impossible size");
-  if (body.bytes.size() < header->size + 1) {  // One more than expected shows what should not be there.
-    const std::size_t missing = header->size + 1 - body.bytes.size();
-    if (const int error = read_some(file.fd(), body.bytes, missing)) return file_error(error, "read", path);
-  }
-  if (body.bytes.size() < header->size) return damaged("is truncated");
-  if (body.bytes.size() > header->size) return damaged("is longer than it was written");
-  body.metadata = std::move(header->metadata);
-  return std::optional<Body>(std::move(body));
+  std::string bytes;
+  const std::size_t whole =
+      std::min(static_cast<std::size_t>(status.st_size), kMaxHeaderBytes + kMaxBodyBytes);
+  if (const int error = read_some(file.fd(), bytes, whole)) return file_error(error, "read", path);
+  auto body = decode_body_file(std::move(bytes), key, place_of(path));
+  if (!body) return body.error();
+  return std::optional<Body>(std::move(*body));
 }
 
 Result<void> FileBodies::State::remove(const std::string& key) const {
@@ -403,6 +389,14 @@ FileBodies::FileBodies(std::shared_ptr<State> state) : state_(std::move(state)) 
 
 FileBodies::~FileBodies() {
   state_->threads.join();
+}
+
+bool FileBodies::holds(const std::string& key) const {
+  return ::access(state_->path_of(key).c_str(), F_OK) == 0;
+}
+
+asio::any_io_executor FileBodies::executor() const {
+  return state_->threads.get_executor();
 }
 
 Task<Result<void>> FileBodies::do_write(std::string key, Body body) {

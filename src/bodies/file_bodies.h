@@ -22,6 +22,12 @@ class FileBodies final : public BodyStore {
   static Result<std::unique_ptr<FileBodies>> open(std::filesystem::path folder, Platform platform = {});
   ~FileBodies() override;
 
+  // Whether there is a file of that key, be it a damaged one. Asks the file system at once, on the calling thread.
+  bool holds(const std::string& key) const;
+
+  // Its threads, which may wait for a disk.
+  boost::asio::any_io_executor executor() const;
+
  private:
   struct State;
   explicit FileBodies(std::shared_ptr<State> state);

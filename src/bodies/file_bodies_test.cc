@@ -8,13 +8,12 @@
 #include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "facetheory/base/sha256.h"
 
+#include "tests/support/file_size_limit.h"
 #include "tests/support/run.h"
 #include "tests/support/servers.h"
 
@@ -237,30 +236,11 @@ TEST_F(FileBodiesTest, RemovesAbandonedTemporaryFilesAtOpenAndNoOthers) {
   EXPECT_EQ(read("k"), "x");
 }
 
-// Lets files of this process grow to so many bytes only, which a write meets like a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  sighandler_t old_handler_ = nullptr;
-};
-
 TEST_F(FileBodiesTest, SaysThatTheDiskIsFullAndLosesNothing) {
   ASSERT_EQ(write("before", "x"), "written");
   std::string outcome;
   {
-    const FileSizeLimit limit(10'000);
+    const test::FileSizeLimit limit(10'000);
     outcome = write("large", std::string(100'000, 'x'));
   }
   EXPECT_THAT(outcome, AllOf(StartsWith("exhausted: "), HasSubstr("make room")));
@@ -321,7 +301,7 @@ TEST_F(FileBodiesTest, FindsOnlyWholeBodiesAfterItsWritersWereKilled) {
   int acknowledged = 0;
   for (int round = 0; round < 20; ++round) {
     const std::string name = std::to_string(round);
-    test::ChildProcess writer({FACETHEORY_BODY_WRITER, folder().string(), name});
+    test::ChildProcess writer({FACETHEORY_BODY_WRITER, "file:" + folder().string(), name});
     // Killed at a different moment of a write each time.
     ASSERT_TRUE(writer.wait_for_output("crash/" + name + "/" + std::to_string(round % 5) + "\n",
                                        std::chrono::minutes(1)))

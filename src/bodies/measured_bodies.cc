@@ -12,11 +12,11 @@ MeasuredBodies::MeasuredBodies(std::shared_ptr<BodyStore> inner, StoreObserver o
     : inner_(std::move(inner)), observer_(std::move(observer)), clock_(clock) {}
 
 Task<Result<void>> MeasuredBodies::do_write(std::string key, Body body) {
-  return measure(observer_, "write", clock_, inner_->write(std::move(key), std::move(body)));
+  return measure(observer_, "write", clock_, write_to(*inner_, std::move(key), std::move(body)));
 }
 
 Task<Result<std::optional<Body>>> MeasuredBodies::do_read(std::string key) {
-  return measure(observer_, "read", clock_, inner_->read(std::move(key)));
+  return measure(observer_, "read", clock_, read_from(*inner_, std::move(key)));
 }
 
 Task<Result<void>> MeasuredBodies::do_remove(std::string key) {

@@ -8,6 +8,7 @@
 #include "facetheory/aws/credentials.h"
 #include "facetheory/aws/service_client.h"
 #include "facetheory/bodies/file_bodies.h"
+#include "facetheory/bodies/lmdb_bodies.h"
 #include "facetheory/bodies/memory_bodies.h"
 #include "facetheory/bodies/s3_bodies.h"
 
@@ -15,14 +16,28 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kFilePrefix = "file:";
+constexpr std::string_view kLmdbPrefix = "lmdb:";
 constexpr std::string_view kS3Prefix = "s3://";
 constexpr std::size_t kMaxPrefixBytes = 512;
 
 Error malformed(std::string_view uri, std::string_view why) {
-  return Error{ErrorCode::invalid,
-               "\"" + std::string(uri) + "\" names no body store (" + std::string(why) +
-                   "); accepted are memory:, file:<folder>, s3://bucket[/prefix], and s3: with "
-                   "FACETHEORY_ISR_BUCKET set"};
+  return Error{
+      ErrorCode::invalid,
+      "\"" + std::string(uri) + "\" names no body store (" + std::string(why) +
+          "); accepted are memory:, lmdb:<folder>, file:<folder>, s3://bucket[/prefix], and s3: with "
+          "FACETHEORY_ISR_BUCKET set"};
+}
+
+Result<std::string> parse_folder(std::string_view uri, std::string_view scheme) {
+  std::string folder(uri.substr(scheme.size()));
+  if (folder.starts_with("//") && !folder.starts_with("///")) {
+    const std::string text(scheme);
+    return malformed(uri, "what follows // would be the name of another machine; write " + text +
+                              "/folder or " + text + "folder");
+  }
+  if (folder.empty()) return malformed(uri, "the folder is missing");
+  if (folder.find('\0') != std::string::npos) return malformed(uri, "the folder contains NUL");
+  return folder;
 }
 
 // S3's rules for names, as far as they tell a name from a slip of the pen.
@@ -77,15 +92,18 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
                                                Platform platform) {
   if (uri == "memory:") return as_store(std::make_unique<MemoryBodies>(*platform.clock));
 
+  if (uri.starts_with(kLmdbPrefix)) {
+    auto folder = parse_folder(uri, kLmdbPrefix);
+    if (!folder) return folder.error();
+    auto store = LmdbBodies::open(*std::move(folder), std::move(platform));
+    if (!store) return store.error();
+    return as_store(std::move(*store));
+  }
+
   if (uri.starts_with(kFilePrefix)) {
-    std::string folder = uri.substr(kFilePrefix.size());
-    if (folder.starts_with("//") && !folder.starts_with("///")) {
-      return malformed(
-          uri, "what follows // would be the name of another machine; write file:/folder or file:folder");
-    }
-    if (folder.empty()) return malformed(uri, "the folder is missing");
-    if (folder.find('\0') != std::string::npos) return malformed(uri, "the folder contains NUL");
-    auto store = FileBodies::open(std::move(folder), std::move(platform));
+    auto folder = parse_folder(uri, kFilePrefix);
+    if (!folder) return folder.error();
+    auto store = FileBodies::open(*std::move(folder), std::move(platform));
     if (!store) return store.error();
     return as_store(std::move(*store));
   }

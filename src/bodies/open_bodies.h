@@ -1,6 +1,7 @@
 // Opens a body store by its URI:
 //   memory:               in this process, gone with it
-//   file:<folder>         in files on this machine; the folder is made if it is not there
+//   lmdb:<folder>         on this machine, small ones in an embedded table; the folder is made if it is not there
+//   file:<folder>         the same, each in a file of its own
 //   s3://bucket[/prefix]  in S3, or whatever speaks its protocol at AWS_ENDPOINT_URL_S3
 //   s3:                   the same, named by FACETHEORY_ISR_BUCKET and FACETHEORY_ISR_PREFIX (default: isr)
 #pragma once

@@ -21,13 +21,30 @@ std::string refusal(const std::string& uri, std::map<std::string, std::string, s
 }
 
 TEST(OpenBodies, RefusesWhatIsNoUriAndSaysWhatWouldBe) {
-  for (const char* uri :
-       {"", "memory", "memory:x", "file:", "file://host/folder", "s3", "s3:bucket", "s3:/bucket/x",
-        "S3://bodies", "s3://B_D", "s3://ab", "s3://-ab", "s3://a..b", "s3:///prefix", "s3://bodies//x",
-        "s3://bodies/a/../b", "s3://bodies/a\nb", "dynamodb:x", "/var/bodies"}) {
+  for (const char* uri : {"",
+                          "memory",
+                          "memory:x",
+                          "file:",
+                          "file://host/folder",
+                          "lmdb:",
+                          "lmdb://host/folder",
+                          "s3",
+                          "s3:bucket",
+                          "s3:/bucket/x",
+                          "S3://bodies",
+                          "s3://B_D",
+                          "s3://ab",
+                          "s3://-ab",
+                          "s3://a..b",
+                          "s3:///prefix",
+                          "s3://bodies//x",
+                          "s3://bodies/a/../b",
+                          "s3://bodies/a\nb",
+                          "dynamodb:x",
+                          "/var/bodies"}) {
     EXPECT_THAT(refusal(uri, {{"AWS_REGION", "eu-west-1"}}),
                 AllOf(HasSubstr("invalid: \"" + std::string(uri) + "\""),
-                      HasSubstr("memory:, file:<folder>, s3://bucket")))
+                      HasSubstr("memory:, lmdb:<folder>, file:<folder>, s3://bucket")))
         << uri;
   }
 }
@@ -40,6 +57,7 @@ TEST(OpenBodies, SaysWhichVariableIsMissing) {
 TEST(OpenBodies, SaysWhatIsWrongWithAFolder) {
   EXPECT_THAT(refusal("file:/dev/null"), AllOf(HasSubstr("invalid: "), HasSubstr("/dev/null")));
   EXPECT_THAT(refusal("file:/dev/null/below"), AllOf(HasSubstr("invalid: "), HasSubstr("/dev/null/below")));
+  EXPECT_THAT(refusal("lmdb:/dev/null"), AllOf(HasSubstr("invalid: "), HasSubstr("/dev/null")));
 }
 
 TEST(OpenBodies, OpensMemory) {
@@ -52,7 +70,8 @@ TEST(OpenBodies, OpensMemory) {
 TEST(OpenBodies, OpensAFolderAgain) {
   const test::TemporaryDirectory folder;
   for (const std::string& uri :
-       {"file:" + folder.path().string() + "/a/b", "file://" + folder.path().string() + "/a/b/"}) {
+       {"file:" + folder.path().string() + "/a/b", "file://" + folder.path().string() + "/a/b/",
+        "lmdb:" + folder.path().string() + "/a/b/"}) {
     auto store = open_bodies(uri, test::executor());
     ASSERT_TRUE(store) << to_string(store.error());
     ASSERT_TRUE(run((*store)->write("k", Body{"x", {}})));

@@ -12,7 +12,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kDefaultTable = "lmdb:./facetheory-data/table";
-constexpr std::string_view kDefaultBodies = "file:./facetheory-data/bodies";
+constexpr std::string_view kDefaultBodies = "lmdb:./facetheory-data/bodies";
 
 template <typename T>
 T checked(Result<T> result, const std::string& what) {
@@ -30,7 +30,7 @@ std::string Session::table_uri() const {
 
 std::string Session::bodies_uri() const {
   if (options_.bodies) return *options_.bodies;
-  if (options_.data) return "file:" + *options_.data + "/bodies";
+  if (options_.data) return "lmdb:" + *options_.data + "/bodies";
   return environment_.get("FACETHEORY_BODIES").value_or(std::string(kDefaultBodies));
 }
 

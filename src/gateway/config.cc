@@ -322,17 +322,18 @@ void settle_stores(ConfigDraft& draft, const Environment& environment, const Con
   }
   Config& config = draft.config;
   config.table = draft.table ? draft.table->text : "lmdb:" + data + "/table";
-  config.bodies = draft.bodies ? draft.bodies->text : "file:" + data + "/bodies";
+  config.bodies = draft.bodies ? draft.bodies->text : "lmdb:" + data + "/bodies";
   if (config.table != "memory:" && !has_scheme(config.table, {"lmdb:", "dynamodb:"})) {
     problems.add(draft.table->place, draft.table->key,
                  quoted_for_message(config.table) +
                      " is no table; write memory:, lmdb:<directory>, dynamodb:<table> or dynamodb:");
   }
   if (config.bodies != "memory:" && config.bodies != "s3:" &&
-      !has_scheme(config.bodies, {"file:", "s3://"})) {
-    problems.add(draft.bodies->place, draft.bodies->key,
-                 quoted_for_message(config.bodies) +
-                     " is no body store; write memory:, file:<folder>, s3://bucket/prefix or s3:");
+      !has_scheme(config.bodies, {"lmdb:", "file:", "s3://"})) {
+    problems.add(
+        draft.bodies->place, draft.bodies->key,
+        quoted_for_message(config.bodies) +
+            " is no body store; write memory:, lmdb:<folder>, file:<folder>, s3://bucket/prefix or s3:");
   }
   const bool shared_table = config.table.starts_with("dynamodb:");
   if (shared_table && !draft.bodies) {

@@ -62,7 +62,7 @@ TEST(Config, NamingTheOriginIsEnough) {
   EXPECT_EQ(config.listen, (std::vector<ListenAddress>{{.host = "127.0.0.1", .port = 8080}}));
   EXPECT_EQ(config.admin, (ListenAddress{.host = "127.0.0.1", .port = 9080}));
   EXPECT_EQ(config.table, "lmdb:facetheory-data/table");
-  EXPECT_EQ(config.bodies, "file:facetheory-data/bodies");
+  EXPECT_EQ(config.bodies, "lmdb:facetheory-data/bodies");
   EXPECT_EQ(config.memory, std::size_t{256} << 20);
   EXPECT_EQ(config.pointer_ttl, seconds(0));
   EXPECT_THAT(config.trusted_peers, IsEmpty());
@@ -273,7 +273,7 @@ tenant = "header:X-Customer"
 TEST(Config, TheDataFolderHoldsTableAndBodies) {
   const Config config = read(with_origin("data = \"/var/lib/x\""));
   EXPECT_EQ(config.table, "lmdb:/var/lib/x/table");
-  EXPECT_EQ(config.bodies, "file:/var/lib/x/bodies");
+  EXPECT_EQ(config.bodies, "lmdb:/var/lib/x/bodies");
   EXPECT_THAT(refusal(with_origin("data = \"\"")), HasSubstr("data: names no folder"));
 }
 
@@ -299,7 +299,7 @@ TEST(Config, ASharedTableNeedsSharedBodies) {
 TEST(Config, DataHasNoUseBesideTableAndBodies) {
   EXPECT_THAT(refusal(with_origin("data = \"x\"\ntable = \"memory:\"\nbodies = \"memory:\"")),
               HasSubstr("facetheory.toml:2:8: data: nothing is kept there"));
-  EXPECT_EQ(read(with_origin("data = \"x\"\ntable = \"memory:\"")).bodies, "file:x/bodies");
+  EXPECT_EQ(read(with_origin("data = \"x\"\ntable = \"memory:\"")).bodies, "lmdb:x/bodies");
 }
 
 TEST(Config, PointersAreTrustedForASecondOnASharedTableOnly) {
@@ -319,7 +319,7 @@ TEST(Config, TheEnvironmentGoesBeforeTheFileAndFlagsBeforeBoth) {
   EXPECT_EQ(read(file, environment, flags).table, "lmdb:flag");
   EXPECT_EQ(read(file, environment, flags).bodies, "file:flag");
   EXPECT_EQ(read(file, environment, {.data = "d"}).table, "lmdb:d/table");
-  EXPECT_EQ(read(file, environment, {.data = "d"}).bodies, "file:d/bodies");
+  EXPECT_EQ(read(file, environment, {.data = "d"}).bodies, "lmdb:d/bodies");
 }
 
 TEST(Config, TheSpecificationsVariablesNameTableAndBucket) {

@@ -387,8 +387,9 @@ def people_get_text(cli):
 
 
 def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
+    cli = cli.with_environment(FACETHEORY_BODIES="file:bodies")
     for key, harm in (("/gone", lambda path: path.unlink()), ("/damaged", lambda path: path.write_bytes(path.read_bytes()[:-2] + b"X\n"))):
-        bodies = cli.folder / "facetheory-data/bodies"
+        bodies = cli.folder / "bodies"
         before = set(bodies.rglob("*"))
         cli.publish(key, body=key.encode() + b"\n")
         paths = [path for path in set(bodies.rglob("*")) - before if path.is_file()]

@@ -164,10 +164,10 @@ def an_end_without_haste_cuts_nobody(cli):
 def bodies_that_cannot_be_written_are_told(cli):
     with SlowOrigin() as origin:
         origin.released.set()
-        cli.file("facetheory.toml", origin.lines().encode())
+        cli.file("facetheory.toml", (origin.lines() + 'bodies = "file:bodies"\n').encode())
         with Gateway(cli, admin="127.0.0.1:0") as gateway:
-            shutil.rmtree(cli.folder / "facetheory-data" / "bodies")
-            cli.file("facetheory-data/bodies")
+            shutil.rmtree(cli.folder / "bodies")
+            cli.file("bodies")
             same(gateway.get("/")[:2], (200, "uncached"))
             said = next_lines(gateway, 1)[0]
             same(said.startswith("facetheory: warning: the body store failed (write): "), True)

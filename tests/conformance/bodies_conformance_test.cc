@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/bodies/faulty_bodies.h"
-#include "facetheory/bodies/file_bodies.h"
 #include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/memory_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
@@ -24,9 +23,9 @@ std::shared_ptr<BodyStore> opened(const std::string& uri, Platform platform = {}
   return std::move(*store);
 }
 
-std::shared_ptr<BodyStore> open_files() {
+std::shared_ptr<BodyStore> open_folder(const std::string& scheme) {
   auto folder = std::make_shared<TemporaryDirectory>();
-  auto store = opened("file:" + folder->path().string());
+  auto store = opened(scheme + folder->path().string());
   // The folder goes after the store.
   BodyStore* raw = store.get();
   return {raw, [folder, store](BodyStore*) mutable { store.reset(); }};
@@ -78,14 +77,15 @@ BodiesBackend measured(BodiesBackend backend) {
 
 std::vector<BodiesBackend> backends() {
   const BodiesBackend memory{.name = "memory", .open = [] { return opened("memory:"); }};
-  const BodiesBackend file{.name = "file", .open = open_files};
+  const BodiesBackend file{.name = "file", .open = [] { return open_folder("file:"); }};
+  const BodiesBackend lmdb{.name = "lmdb", .open = [] { return open_folder("lmdb:"); }};
   const BodiesBackend s3{
       .name = "s3", .open = [] { return open_s3(""); }, .check_after = expect_good_signatures};
   const BodiesBackend s3_prefix{.name = "s3_prefix",
                                 .open = [] { return open_s3("/isr/\xC3\xA4 b"); },
                                 .max_key_bytes = kMaxKeyBytes - std::string("isr/\xC3\xA4 b/").size(),
                                 .check_after = expect_good_signatures};
-  return {memory,     measured(memory), faulty(memory),   file, faulty(file), s3,
+  return {memory,     measured(memory), faulty(memory),   file, faulty(file), lmdb, faulty(lmdb), s3,
           faulty(s3), s3_prefix,        faulty(s3_prefix)};
 }
 

@@ -483,7 +483,7 @@ class Scenario:
     def __init__(self, program, stores, number, stack):
         self.program, self.stores, self.stack = program, stores, stack
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        self.table, self.bodies = f"lmdb:{self.folder}/data/table", f"file:{self.folder}/data/bodies"
+        self.table, self.bodies = f"lmdb:{self.folder}/data/table", f"lmdb:{self.folder}/data/bodies"
         self.environment, self.number = {}, number
         self.origin = Origin()
         stack.callback(self.origin.vanish)

@@ -167,6 +167,7 @@ class BodiesHang(TableHangs):
 class FolderMovedAway:
     def __init__(self, s):
         self.s, self.bodies, self.away = s, s.folder / "data/bodies", s.folder / "away"
+        s.bodies = f"file:{self.bodies}"  # Those of a table stay open.
 
     def begin(self, _):
         shutil.move(self.bodies, self.away)

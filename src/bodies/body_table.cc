@@ -1,0 +1,118 @@
+#include "facetheory/bodies/body_table.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "facetheory/bodies/body_file.h"
+#include "facetheory/table/lmdb_table.h"
+
+namespace facetheory {
+namespace {
+
+constexpr const char* kSortKey = "BODY";
+constexpr const char* kBody = "body";               // What would be the body's file.
+constexpr const char* kModifiedAt = "modified_at";  // Milliseconds.
+constexpr std::size_t kRowsAtOnce = 100;            // They are read as a whole.
+
+Key row_of(std::string key) {
+  return Key{std::move(key), kSortKey};
+}
+
+std::string row_called(const std::string& key) {
+  return "the row of the body \"" + key + "\"";
+}
+
+Error malformed(const std::string& key) {
+  return Error{
+      ErrorCode::corrupt,
+      row_called(key) + " has not the attributes of one: remove it so that its page is rendered again"};
+}
+
+const std::string* bytes_of(const Item& item) {
+  const Value* value = item.attributes.find(kBody);
+  const Binary* binary = value == nullptr ? nullptr : value->as<Binary>();
+  return binary == nullptr ? nullptr : &binary->bytes;
+}
+
+Result<BodyEntry> entry_of(const Item& item) {
+  const std::string& key = item.key.pk;
+  const std::string* bytes = bytes_of(item);
+  const Value* modified_at = item.attributes.find(kModifiedAt);
+  if (bytes == nullptr || modified_at == nullptr) return malformed(key);
+  const Number* number = modified_at->as<Number>();
+  const auto milliseconds = number == nullptr ? std::nullopt : number->to_int64();
+  if (!milliseconds) return malformed(key);
+  const std::size_t end = std::min(bytes->find('\n'), bytes->size());
+  auto header = decode_body_header(std::string_view(*bytes).substr(0, end), row_called(key));
+  if (!header) return header.error();
+  return BodyEntry{key, header->size, WallTime(std::chrono::milliseconds(*milliseconds))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BodyTable>> BodyTable::open(const std::string& directory, const Clock& clock) {
+  auto table = open_lmdb_table(directory);
+  if (!table) return table.error();
+  return std::unique_ptr<BodyTable>(new BodyTable(std::move(*table), clock));
+}
+
+Task<Result<void>> BodyTable::write(const std::string& key, const Body& body) {
+  Item item{row_of(key), {}};
+  std::string bytes = encode_body_header(BodyFileHeader{key, body.metadata, body.bytes.size()});
+  bytes += body.bytes;
+  item.attributes.set(kBody, Binary{std::move(bytes)});
+  item.attributes.set(kModifiedAt, Number(clock_.now().time_since_epoch().count()));
+  Write put = Put{std::move(item), attr("pk").not_exists()};
+  auto outcome = co_await table_->write(std::move(put), Durability::machine);
+  if (!outcome) co_return outcome.error();
+  const auto* failed = std::get_if<ConditionFailed>(&*outcome);
+  if (failed == nullptr) co_return Result<void>();
+
+  const std::string* stored = failed->stored ? bytes_of(*failed->stored) : nullptr;
+  if (stored == nullptr) co_return malformed(key);
+  auto decoded = decode_body_file(*stored, key, row_called(key));
+  if (!decoded) co_return decoded.error();
+  co_return check_same_body(key, *decoded, body, row_called(key));
+}
+
+Task<Result<std::optional<Body>>> BodyTable::read(std::string key) {
+  auto item = co_await table_->get(row_of(key), Consistency::strong);
+  if (!item) co_return item.error();
+  if (!*item) co_return std::optional<Body>();
+  const std::string* bytes = bytes_of(**item);
+  if (bytes == nullptr) co_return malformed(key);
+  auto body = decode_body_file(*bytes, key, row_called(key));
+  if (!body) co_return body.error();
+  co_return std::optional<Body>(std::move(*body));
+}
+
+Task<Result<bool>> BodyTable::remove(std::string key) {
+  Write erase = Delete{row_of(std::move(key)), attr("pk").exists()};
+  auto outcome = co_await table_->write(std::move(erase), Durability::process);
+  if (!outcome) co_return outcome.error();
+  co_return std::holds_alternative<Written>(*outcome);
+}
+
+Task<Result<BodyPage>> BodyTable::list(std::optional<std::string> after, std::size_t limit) {
+  BodyPage page;
+  Scan scan;
+  if (after) scan.after = row_of(*std::move(after));
+  do {
+    scan.limit = std::min(kRowsAtOnce, limit - page.entries.size());
+    auto rows = co_await table_->scan(scan);
+    if (!rows) co_return rows.error();
+    for (const Item& item : rows->items) {
+      auto entry = entry_of(item);
+      if (!entry) co_return entry.error();
+      page.entries.push_back(*std::move(entry));
+    }
+    scan.after = std::move(rows->next);
+  } while (scan.after && page.entries.size() < limit);
+  if (scan.after) page.next = scan.after->pk;
+  co_return page;
+}
+
+}  // namespace facetheory

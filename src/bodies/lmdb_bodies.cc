@@ -1,0 +1,117 @@
+#include "facetheory/bodies/lmdb_bodies.h"
+
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/strand.hpp>
+
+#include "facetheory/base/run_on.h"
+#include "facetheory/bodies/body_file.h"
+
+namespace facetheory {
+namespace {
+
+constexpr const char* kTableFolder = "small";
+// Tokens of a list: this and the last key, while it goes through the table; then those of the files, of which none begins so.
+constexpr std::string_view kSmallToken = "small:";
+constexpr std::string_view kFirstFile = "files";
+
+std::string body_called(const std::string& key) {
+  return "the body \"" + key + "\"";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LmdbBodies>> LmdbBodies::open(std::filesystem::path folder, Platform platform) {
+  const Clock& clock = *platform.clock;
+  const std::filesystem::path table = folder / kTableFolder;
+  auto files = FileBodies::open(std::move(folder), std::move(platform));
+  if (!files) return files.error();
+  auto small = BodyTable::open(table.string(), clock);
+  if (!small) return small.error();
+  return std::unique_ptr<LmdbBodies>(new LmdbBodies(std::move(*files), std::move(*small)));
+}
+
+Task<Result<std::optional<Body>>> LmdbBodies::read_small(std::string key) {
+  boost::asio::any_io_executor reader = boost::asio::make_strand(files_->executor());
+  return run_on(std::move(reader), small_->read(std::move(key)));
+}
+
+// A key has one place. Two who write other bytes under one key, one to the table and one to a file, both look at the other place
+// once they have written: one of them at least sees the other and withdraws.
+Task<Result<void>> LmdbBodies::do_write(std::string key, Body body) {
+  if (body.bytes.size() > kMaxSmallBytes || files_->holds(key)) {
+    co_return co_await write_file(std::move(key), std::move(body));
+  }
+  auto written = co_await small_->write(key, body);
+  if (!written && written.error().code == ErrorCode::exhausted) {
+    co_return co_await write_file(std::move(key), std::move(body));
+  }
+  if (!written || !files_->holds(key)) co_return written;
+  auto other = co_await read_from(*files_, key);
+  if (!other) co_return other.error();
+  if (!*other) co_return written;
+  auto same = check_same_body(key, **other, body, body_called(key));
+  if (!same) [[maybe_unused]]
+    auto withdrawn = co_await small_->remove(std::move(key));
+  co_return same;
+}
+
+Task<Result<void>> LmdbBodies::write_file(std::string key, Body body) {
+  auto stored = co_await read_small(key);
+  if (!stored) co_return stored.error();
+  if (*stored) co_return check_same_body(key, **stored, body, body_called(key));
+  auto written = co_await write_to(*files_, key, body);
+  if (!written) co_return written;
+  stored = co_await read_small(key);
+  if (!stored) co_return Error{ErrorCode::ambiguous, stored.error().message};
+  if (!*stored) co_return written;
+  auto same = check_same_body(key, **stored, body, body_called(key));
+  [[maybe_unused]] auto withdrawn = co_await files_->remove(std::move(key));
+  co_return same;
+}
+
+Task<Result<std::optional<Body>>> LmdbBodies::do_read(std::string key) {
+  auto small = co_await read_small(key);
+  if (!small || *small) co_return small;
+  co_return co_await read_from(*files_, std::move(key));
+}
+
+Task<Result<void>> LmdbBodies::do_remove(std::string key) {
+  auto removed = co_await small_->remove(key);
+  if (!removed) co_return removed.error();
+  if (*removed) co_return Result<void>();
+  co_return co_await files_->remove(std::move(key));
+}
+
+Task<Result<BodyPage>> LmdbBodies::do_list(std::optional<std::string> after, std::size_t limit) {
+  BodyPage page;
+  if (!after || after->starts_with(kSmallToken)) {
+    std::optional<std::string> last;
+    if (after) last = after->substr(kSmallToken.size());
+    boost::asio::any_io_executor reader = boost::asio::make_strand(files_->executor());
+    auto small = co_await run_on(std::move(reader), small_->list(std::move(last), limit));
+    if (!small) co_return small.error();
+    page = *std::move(small);
+    if (page.next) {
+      page.next = std::string(kSmallToken) + *page.next;
+      co_return page;
+    }
+    after.reset();
+  } else if (*after == kFirstFile) {
+    after.reset();
+  }
+  if (page.entries.size() == limit) {
+    page.next = kFirstFile;
+    co_return page;
+  }
+  auto files = co_await files_->list(std::move(after), limit - page.entries.size());
+  if (!files) co_return files.error();
+  page.entries.insert(page.entries.end(), std::make_move_iterator(files->entries.begin()),
+                      std::make_move_iterator(files->entries.end()));
+  page.next = std::move(files->next);
+  co_return page;
+}
+
+}  // namespace facetheory
