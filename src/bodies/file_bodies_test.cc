@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <future>
-#include <sstream>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
@@ -14,6 +13,7 @@
 #include "facetheory/base/sha256.h"
 
 #include "tests/support/file_size_limit.h"
+#include "tests/support/killed_writers.h"
 #include "tests/support/run.h"
 #include "tests/support/servers.h"
 
@@ -298,25 +298,13 @@ TEST_F(FileBodiesTest, SharesItsFolderWithOtherStores) {
 }
 
 TEST_F(FileBodiesTest, FindsOnlyWholeBodiesAfterItsWritersWereKilled) {
-  int acknowledged = 0;
-  for (int round = 0; round < 20; ++round) {
-    const std::string name = std::to_string(round);
-    test::ChildProcess writer({FACETHEORY_BODY_WRITER, "file:" + folder().string(), name});
-    // Killed at a different moment of a write each time.
-    ASSERT_TRUE(writer.wait_for_output("crash/" + name + "/" + std::to_string(round % 5) + "\n",
-                                       std::chrono::minutes(1)))
-        << writer.output();
-    ::usleep(static_cast<useconds_t>(round * 311));
-    writer.kill();
-    std::istringstream lines(writer.output());
-    for (std::string word, key; lines >> word >> key;) {
-      ++acknowledged;
-      EXPECT_THAT(read(key), StartsWith(key + "\n")) << "acknowledged";
-    }
-  }
-  EXPECT_GE(acknowledged, 20);
+  const std::vector<std::string> acknowledged =
+      test::acknowledged_by_killed_writers(FACETHEORY_BODY_WRITER, "file:" + folder().string());
+  EXPECT_GE(acknowledged.size(), 20u);
+  for (const std::string& key : acknowledged)
+    EXPECT_THAT(read(key), StartsWith(key + "\n"));
 
-  int listed = 0;
+  std::size_t listed = 0;
   std::optional<std::string> after;
   do {
     auto page = run(store_->list(after, 100));
@@ -327,11 +315,11 @@ TEST_F(FileBodiesTest, FindsOnlyWholeBodiesAfterItsWritersWereKilled) {
     }
     after = page->next;
   } while (after);
-  EXPECT_GE(listed, acknowledged);
+  EXPECT_GE(listed, acknowledged.size());
   // Nothing torn under a body's name: every file is listed or temporary.
-  int bodies = 0;
+  std::size_t bodies = 0;
   for (const fs::path& path : files())
-    bodies += path.filename().string().starts_with(".writing-") ? 0 : 1;
+    bodies += path.filename().string().starts_with(".writing-") ? 0u : 1u;
   EXPECT_EQ(bodies, listed);
 }
 

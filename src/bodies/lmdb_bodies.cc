@@ -53,8 +53,9 @@ Task<Result<void>> LmdbBodies::do_write(std::string key, Body body) {
   if (!other) co_return other.error();
   if (!*other) co_return written;
   auto same = check_same_body(key, **other, body, body_called(key));
-  if (!same) [[maybe_unused]]
-    auto withdrawn = co_await small_->remove(std::move(key));
+  if (same) co_return same;
+  auto withdrawn = co_await small_->remove(std::move(key));
+  if (!withdrawn) co_return withdrawn.error();
   co_return same;
 }
 
@@ -68,7 +69,8 @@ Task<Result<void>> LmdbBodies::write_file(std::string key, Body body) {
   if (!stored) co_return Error{ErrorCode::ambiguous, stored.error().message};
   if (!*stored) co_return written;
   auto same = check_same_body(key, **stored, body, body_called(key));
-  [[maybe_unused]] auto withdrawn = co_await files_->remove(std::move(key));
+  auto withdrawn = co_await files_->remove(std::move(key));
+  if (!withdrawn) co_return withdrawn;
   co_return same;
 }
 

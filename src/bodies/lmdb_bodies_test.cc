@@ -2,20 +2,19 @@
 
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "facetheory/base/sha256.h"
 #include "facetheory/table/lmdb_table.h"
 
 #include "tests/support/file_size_limit.h"
+#include "tests/support/killed_writers.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/run.h"
-#include "tests/support/servers.h"
+#include "tests/support/temporary_directory.h"
 
 namespace facetheory {
 namespace {
@@ -161,9 +160,17 @@ TEST_F(LmdbBodiesTest, LetsNoTwoWritersOfDifferentSizesWin) {
     std::vector<Task<Result<void>>> writes;
     writes.push_back(store_->write(key, Body{kSmall, {}}));
     writes.push_back((*other)->write(key, Body{kLarge, {}}));
-    const auto results = test::run_all(std::move(writes));
-    EXPECT_FALSE(results[0] && results[1]);
-    EXPECT_EQ(read(key), results[0] ? kSmall : results[1] ? kLarge : "(missing)");
+    // More and more that the table has to do first, so that now one and now the other is done sooner.
+    for (int i = 0; i < round; ++i) {
+      Body body{kSmall, {}};
+      writes.insert(writes.begin(), store_->write(key + "/" + std::to_string(i), std::move(body)));
+    }
+    auto results = test::run_all(std::move(writes));
+    const bool large = results.back().has_value();
+    results.pop_back();
+    const bool small = results.back().has_value();
+    EXPECT_FALSE(small && large);
+    EXPECT_EQ(read(key), small ? kSmall : large ? kLarge : "(missing)");
   }
 }
 
@@ -241,25 +248,13 @@ TEST_F(LmdbBodiesTest, CallsARowThatIsNoBodyCorrupt) {
 }
 
 TEST_F(LmdbBodiesTest, HasAllThatWasAcknowledgedAfterItsWritersWereKilled) {
-  int acknowledged = 0;
-  for (int round = 0; round < 20; ++round) {
-    const std::string name = std::to_string(round);
-    test::ChildProcess writer({FACETHEORY_BODY_WRITER, "lmdb:" + folder().string(), name});
-    // Killed at a different moment of a write each time.
-    ASSERT_TRUE(writer.wait_for_output("crash/" + name + "/" + std::to_string(round % 5) + "\n",
-                                       std::chrono::minutes(1)))
-        << writer.output();
-    ::usleep(static_cast<useconds_t>(round * 311));
-    writer.kill();
-    std::istringstream lines(writer.output());
-    for (std::string word, key; lines >> word >> key;) {
-      ++acknowledged;
-      EXPECT_THAT(read(key), StartsWith(key + "\n")) << "acknowledged";
-    }
-  }
-  EXPECT_GE(acknowledged, 20);
+  const std::vector<std::string> acknowledged =
+      test::acknowledged_by_killed_writers(FACETHEORY_BODY_WRITER, "lmdb:" + folder().string());
+  EXPECT_GE(acknowledged.size(), 20u);
+  for (const std::string& key : acknowledged)
+    EXPECT_THAT(read(key), StartsWith(key + "\n"));
   const std::vector<std::string> listed = keys(100);
-  EXPECT_GE(listed.size(), static_cast<std::size_t>(acknowledged));
+  EXPECT_GE(listed.size(), acknowledged.size());
   for (const std::string& key : listed)
     EXPECT_THAT(read(key), StartsWith(key + "\n"));
 }

@@ -205,6 +205,9 @@ WarmMoment WarmPages::moment() const {
 
 bool WarmPages::seal(WarmPage& page) const {
   page.stamp = isr_.table.stamp(page.rows);
+  page.row_set = {};
+  for (const Key& row : page.rows)
+    page.row_set.add(row);
   // Otherwise something has changed since the page was looked up, perhaps these rows or its route.
   return page.moment == moment();
 }
@@ -248,7 +251,10 @@ bool WarmPages::is_still_true(WarmPage& page) const {
   if (!now.table_version) return page.moment == now && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
   if (page.moment == now) return true;
   // Pages of others change all the time.
-  if (!page.stamp || page.stamp != isr_.table.stamp(page.rows)) return false;
+  if (!page.stamp) return false;
+  const bool left_alone = page.moment.table_version &&
+                          isr_.table.left_alone(page.row_set, *page.moment.table_version, *now.table_version);
+  if (!left_alone && page.stamp != isr_.table.stamp(page.rows)) return false;
   page.moment = now;
   return true;
 }

@@ -60,7 +60,8 @@ struct WarmPage {
   const RouteConfig* route = nullptr;
 
   WarmMoment moment = {};                   // At which it was last known to be true.
-  std::optional<std::uint64_t> stamp = {};  // Of the rows.
+  std::optional<std::uint64_t> stamp = {};  // Of the rows, since that moment at the latest.
+  RowSet row_set = {};                      // The same rows.
 
   ServedAs as = ServedAs::hit;  // At present; first of all as it was kept.
   std::int64_t wanted_at = -1;  // When somebody was last to see to its render.

@@ -131,12 +131,22 @@ class BatchWriter {
       std::string bytes = LmdbKey::of(key).bytes;
       if (leases_.end_with(number_, bytes)) ends_leases_ = true;
       changed_.insert(std::move(bytes));
+      changed_rows_.add(key);
     }
     return {};
   }
 
   // A transaction that changes nothing in LMDB has no number, and leases cannot end with it.
-  int prepare_commit() { return ends_leases_ && !changes_lmdb_ ? touch(txn_, trees_) : 0; }
+  int prepare_commit() {
+    if (!ends_leases_ || changes_lmdb_) return 0;
+    changes_lmdb_ = true;
+    return touch(txn_, trees_);
+  }
+
+  // Once it is committed: a number that it may not have taken is somebody else's.
+  void note_in(RecentCommits& commits) const {
+    if (changes_lmdb_) commits.note(number_, changed_rows_);
+  }
 
   std::size_t growth() const { return growth_; }  // How much the file may grow; 0: nothing was written.
 
@@ -149,6 +159,7 @@ class BatchWriter {
   const LeaseRows no_leases_;
   LmdbRows rows_;                  // Those in LMDB alone.
   std::set<std::string> changed_;  // Keys of the rows that the commit changes.
+  RowSet changed_rows_;            // The same.
   std::size_t growth_ = 0;
   bool ends_leases_ = false;
   bool changes_lmdb_ = false;  // Certainly: deleting may have found nothing there.
@@ -481,6 +492,7 @@ Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
   int code = writer.prepare_commit();
   if (code == 0) code = mdb_txn_commit(txn.release());
   if (code != 0) return lmdb_error(code, "committing a write", directory_);
+  writer.note_in(commits_);
   return outcomes;
 }
 

@@ -23,6 +23,7 @@
 #include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/lmdb_table.h"
+#include "facetheory/table/recent_commits.h"
 #include "facetheory/table/table.h"
 
 namespace facetheory {
@@ -89,6 +90,7 @@ class LmdbEnvironment {
 
   LmdbTrees trees() const { return trees_; }
   const std::string& directory() const { return directory_; }
+  const RecentCommits& commits() const { return commits_; }
 
   void submit(std::unique_ptr<LmdbJob> job);
 
@@ -138,6 +140,8 @@ class LmdbEnvironment {
   LmdbTrees trees_;
   std::unique_ptr<LmdbLeases> leases_;
   std::array<ReaderSlot, kReaderSlots> readers_;
+
+  RecentCommits commits_;  // Noted by the writer.
 
   std::mutex mutex_;
   std::condition_variable wake_;

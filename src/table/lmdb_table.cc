@@ -56,6 +56,9 @@ class LmdbTable final : public Table {
   Task<Result<TableDescription>> describe() override;
   std::optional<std::uint64_t> version() const override;
   std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override;
+  bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
+    return environment_->commits().left_alone(rows, from, to);
+  }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;

@@ -198,6 +198,30 @@ TEST_F(LmdbTableTest, RowsHaveTheSameStampUntilOneOfThemChanges) {
   EXPECT_EQ((*ours)->stamp(keys), both);
 }
 
+TEST_F(LmdbTableTest, VouchesForRowsThatItsCommitsLeftAlone) {
+  const auto table = open();
+  put(**table, kPage);
+  RowSet page;
+  page.add(kPage.key);
+  const std::uint64_t before = (*table)->version().value();
+  const Item other{{"CACHE#other", "META"}, {{"a", "1"}}};
+  RowSet others;
+  others.add(other.key);
+  ASSERT_FALSE(page.meets(others));
+  for (int i = 0; i < 3; ++i)
+    put(**table, other);
+  const std::uint64_t between = (*table)->version().value();
+  EXPECT_TRUE((*table)->left_alone(page, before, between));
+  EXPECT_FALSE((*table)->left_alone(others, before, between));
+  std::vector<TransactItem> both{Put{kPage}, Put{other}};
+  ASSERT_TRUE(run((*table)->transact(std::move(both), "t")));
+  const std::uint64_t after = (*table)->version().value();
+  EXPECT_FALSE((*table)->left_alone(page, before, after));
+  EXPECT_FALSE((*table)->left_alone(page, between, after));
+  lease(**table, Delete{kPage.key});
+  EXPECT_FALSE((*table)->left_alone(page, after, (*table)->version().value()));
+}
+
 TEST_F(LmdbTableTest, LeasesComeAndGoWithoutAnotherVersion) {
   const auto table = open();
   put(**table, kPage);

@@ -25,6 +25,9 @@ class MeasuredTable final : public Table {
   std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
     return inner_->stamp(keys);
   }
+  bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
+    return inner_->left_alone(rows, from, to);
+  }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;

@@ -249,6 +249,23 @@ TEST_F(LmdbProcessesTest, AnAcknowledgedWriteOfOneProcessIsSeenByTheNextReadOfAn
   }
 }
 
+TEST_F(LmdbProcessesTest, NobodyVouchesForWhatAnotherProcessCommits) {
+  const std::unique_ptr<Table> table = open();
+  const Key written = numbered_row("theirs", 1).key;
+  RowSet theirs;
+  theirs.add(written);
+  Write ours = Put{Item{{"ours", "META"}, {}}};
+  ASSERT_TRUE(run(table->write(std::move(ours), Durability::machine)));
+  const std::uint64_t before = table->version().value();
+  const auto worker = start({"write", directory(), "theirs"});
+  ASSERT_TRUE(worker->wait_for_output("wrote 1\n", 10s));
+  worker->kill();
+  const std::uint64_t after = table->version().value();
+  EXPECT_TRUE(get(*table, written));
+  for (std::uint64_t to = before + 1; to <= after; ++to)
+    EXPECT_FALSE(table->left_alone(theirs, before, to)) << to - before;
+}
+
 TEST_F(LmdbProcessesTest, AReaderFollowsATableThatAnotherProcessMadeManyTimesLarger) {
   const std::unique_ptr<Table> table = open();
   EXPECT_FALSE(get(*table, counter_key()));
