@@ -82,8 +82,7 @@ class BodyStore {
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
 
  protected:
-  // For a store in front of another: what has been validated here is not validated there, and bytes that go or come are
-  // hashed once.
+  // For a store in front of another, so that bytes are validated and hashed once. What is read so is not verified yet.
   static Task<Result<void>> write_to(BodyStore& other, std::string key, Body body);
   static Task<Result<std::optional<Body>>> read_from(BodyStore& other, std::string key);
 

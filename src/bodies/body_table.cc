@@ -6,6 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/log.h"
 #include "facetheory/bodies/body_file.h"
 #include "facetheory/table/lmdb_table.h"
 
@@ -37,29 +38,33 @@ const std::string* bytes_of(const Item& item) {
   return binary == nullptr ? nullptr : &binary->bytes;
 }
 
-Result<BodyEntry> entry_of(const Item& item) {
-  const std::string& key = item.key.pk;
-  const std::string* bytes = bytes_of(item);
-  const Value* modified_at = item.attributes.find(kModifiedAt);
-  if (bytes == nullptr || modified_at == nullptr) return malformed(key);
-  const Number* number = modified_at->as<Number>();
-  const auto milliseconds = number == nullptr ? std::nullopt : number->to_int64();
-  if (!milliseconds) return malformed(key);
-  const std::size_t end = std::min(bytes->find('\n'), bytes->size());
-  auto header = decode_body_header(std::string_view(*bytes).substr(0, end), row_called(key));
-  if (!header) return header.error();
-  return BodyEntry{key, header->size, WallTime(std::chrono::milliseconds(*milliseconds))};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<BodyTable>> BodyTable::open(const std::string& directory, const Clock& clock) {
   auto table = open_lmdb_table(directory);
   if (!table) return table.error();
-  return std::unique_ptr<BodyTable>(new BodyTable(std::move(*table), clock));
+  return std::unique_ptr<BodyTable>(new BodyTable(std::move(*table), directory, clock));
 }
 
-Task<Result<void>> BodyTable::write(const std::string& key, const Body& body) {
+std::string BodyTable::called(const std::string& key) const {
+  return "the row of the body \"" + key + "\" in " + directory_;
+}
+
+Result<BodyEntry> BodyTable::entry_of(const Item& item) const {
+  const std::string& key = item.key.pk;
+  const std::string* bytes = bytes_of(item);
+  const Value* modified_at = item.attributes.find(kModifiedAt);
+  if (bytes == nullptr || modified_at == nullptr) return malformed(called(key));
+  const Number* number = modified_at->as<Number>();
+  const auto milliseconds = number == nullptr ? std::nullopt : number->to_int64();
+  if (!milliseconds) return malformed(called(key));
+  const std::size_t end = std::min(bytes->find('\n'), bytes->size());
+  auto header = decode_body_header(std::string_view(*bytes).substr(0, end), called(key));
+  if (!header) return header.error();
+  return BodyEntry{key, header->size, WallTime(std::chrono::milliseconds(*milliseconds))};
+}
+
+Task<Result<bool>> BodyTable::write(const std::string& key, const Body& body) {
   Item item{row_of(key), {}};
   std::string bytes = encode_body_header(BodyFileHeader{key, body.metadata, body.bytes.size()});
   bytes += body.bytes;
@@ -69,13 +74,15 @@ Task<Result<void>> BodyTable::write(const std::string& key, const Body& body) {
   auto outcome = co_await table_->write(std::move(put), Durability::machine);
   if (!outcome) co_return outcome.error();
   const auto* failed = std::get_if<ConditionFailed>(&*outcome);
-  if (failed == nullptr) co_return Result<void>();
+  if (failed == nullptr) co_return true;
 
   const std::string* stored = failed->stored ? bytes_of(*failed->stored) : nullptr;
-  if (stored == nullptr) co_return malformed(key);
-  auto decoded = decode_body_file(*stored, key, row_called(key));
+  if (stored == nullptr) co_return malformed(called(key));
+  auto decoded = decode_body_file(*stored, key, called(key));
   if (!decoded) co_return decoded.error();
-  co_return check_same_body(key, *decoded, body, row_called(key));
+  auto same = check_same_body(key, *decoded, body, called(key));
+  if (!same) co_return same.error();
+  co_return false;
 }
 
 Task<Result<std::optional<Body>>> BodyTable::read(std::string key) {
@@ -83,22 +90,23 @@ Task<Result<std::optional<Body>>> BodyTable::read(std::string key) {
   if (!item) co_return item.error();
   if (!*item) co_return std::optional<Body>();
   const std::string* bytes = bytes_of(**item);
-  if (bytes == nullptr) co_return malformed(key);
-  auto body = decode_body_file(*bytes, key, row_called(key));
+  if (bytes == nullptr) co_return malformed(called(key));
+  auto body = decode_body_file(*bytes, key, called(key));
   if (!body) co_return body.error();
   co_return std::optional<Body>(std::move(*body));
 }
 
-Task<Result<bool>> BodyTable::remove(std::string key) {
-  Write erase = Delete{row_of(std::move(key)), attr("pk").exists()};
+// On no condition, which a damaged row would not meet. One that comes back after power loss is collected again.
+Task<Result<void>> BodyTable::remove(std::string key) {
+  Write erase = Delete{row_of(std::move(key)), {}};
   auto outcome = co_await table_->write(std::move(erase), Durability::process);
   if (!outcome) co_return outcome.error();
-  co_return std::holds_alternative<Written>(*outcome);
+  co_return Result<void>();
 }
 
 Task<Result<BodyPage>> BodyTable::list(std::optional<std::string> after, std::size_t limit) {
   BodyPage page;
-  Scan scan;
+  Scan scan{.pass_over_damaged = true};
   if (after) scan.after = row_of(*std::move(after));
   do {
     scan.limit = std::min(kRowsAtOnce, limit - page.entries.size());
@@ -106,8 +114,11 @@ Task<Result<BodyPage>> BodyTable::list(std::optional<std::string> after, std::si
     if (!rows) co_return rows.error();
     for (const Item& item : rows->items) {
       auto entry = entry_of(item);
-      if (!entry) co_return entry.error();
-      page.entries.push_back(*std::move(entry));
+      if (entry) {
+        page.entries.push_back(*std::move(entry));
+      } else {
+        log(LogLevel::warning, "left out of the list of bodies: " + entry.error().message);
+      }
     }
     scan.after = std::move(rows->next);
   } while (scan.after && page.entries.size() < limit);

@@ -1,5 +1,5 @@
 // Small bodies as rows of an embedded table that holds nothing else, where the flush of one write serves all who wait; format in
-// docs/formats.md. Part of FileBodies, which validates.
+// docs/formats.md. Part of LmdbBodies, which validates.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,24 @@ class BodyTable {
   // Makes the directory if it is not there.
   static Result<std::unique_ptr<BodyTable>> open(const std::string& directory, const Clock& clock);
 
-  // As BodyStore's. `exhausted` also means that the table has reached its greatest size.
-  Task<Result<void>> write(const std::string& key, const Body& body);
-  // May wait for a disk.
+  // As BodyStore's; false: the same bytes were there already. `exhausted` also means that the table has reached its greatest size.
+  Task<Result<bool>> write(const std::string& key, const Body& body);
+  // Whoever awaits it may wait for a disk, and so with `list`.
   Task<Result<std::optional<Body>>> read(std::string key);
-  // Whether it was there.
-  Task<Result<bool>> remove(std::string key);
-  // The entries behind that key, in an order of the table's own; `next` is the last key.
+  Task<Result<void>> remove(std::string key);
+  // The entries behind that key, in an order of the table's own; `next` is the last key. Rows that cannot be read are left out,
+  // and logged.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
 
  private:
-  BodyTable(std::unique_ptr<Table> table, const Clock& clock) : table_(std::move(table)), clock_(clock) {}
+  BodyTable(std::unique_ptr<Table> table, std::string directory, const Clock& clock)
+      : table_(std::move(table)), directory_(std::move(directory)), clock_(clock) {}
+
+  std::string called(const std::string& key) const;
+  Result<BodyEntry> entry_of(const Item& item) const;
 
   std::unique_ptr<Table> table_;
+  const std::string directory_;
   const Clock& clock_;
 };
 

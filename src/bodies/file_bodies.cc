@@ -6,15 +6,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +21,7 @@
 #include "facetheory/base/random.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/body_file.h"
+#include "facetheory/bodies/on_pool.h"
 
 namespace facetheory {
 namespace {
@@ -215,29 +211,6 @@ struct FileBodies::State {
                          const Body& body) const;
 };
 
-namespace {
-
-// Runs blocking work on the pool and resumes the caller, on its own executor, with what it returned.
-template <typename Work>
-Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
-  using Outcome = std::invoke_result_t<Work>;
-  auto submit = [&pool, &work](auto handler) {
-    auto caller = asio::make_work_guard(handler);
-    asio::post(pool,
-               [work = std::move(work), caller = std::move(caller), handler = std::move(handler)]() mutable {
-                 auto resume = [outcome = work(), handler = std::move(handler)]() mutable {
-                   std::move(handler)(std::move(outcome));
-                 };
-                 asio::post(caller.get_executor(), std::move(resume));
-               });
-  };
-  // Nothing interrupts it: what has begun on a disk is carried through.
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Outcome)>(submit,
-                                                                                        asio::use_awaitable);
-}
-
-}  // namespace
-
 void FileBodies::State::remove_abandoned() const {
   std::vector<std::string> names;
   if (names_in(folder, names) != 0) return;
@@ -395,8 +368,8 @@ bool FileBodies::holds(const std::string& key) const {
   return ::access(state_->path_of(key).c_str(), F_OK) == 0;
 }
 
-asio::any_io_executor FileBodies::executor() const {
-  return state_->threads.get_executor();
+asio::thread_pool& FileBodies::threads() {
+  return state_->threads;
 }
 
 Task<Result<void>> FileBodies::do_write(std::string key, Body body) {

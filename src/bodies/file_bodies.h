@@ -3,7 +3,7 @@
 // A body is the file <folder>/<first two hex digits>/<SHA-256 of its key>, so that no key can name anything
 // outside of the folder. It is written to a temporary file, synced, and given its name by an operation that
 // never replaces; the folder is synced before `write` returns. A killed writer leaves a temporary file at
-// most, removed by a later open. The disk is touched on threads of the store's own; callers resume on their
+// most, removed by a later open. The disk is touched on threads of the store's own, but for holds(); callers resume on their
 // executor. The destructor waits for what is under way.
 #pragma once
 
@@ -13,6 +13,10 @@
 
 #include "facetheory/base/platform.h"
 #include "facetheory/bodies/body_store.h"
+
+namespace boost::asio {
+class thread_pool;
+}
 
 namespace facetheory {
 
@@ -25,8 +29,8 @@ class FileBodies final : public BodyStore {
   // Whether there is a file of that key, be it a damaged one. Asks the file system at once, on the calling thread.
   bool holds(const std::string& key) const;
 
-  // Its threads, which may wait for a disk.
-  boost::asio::any_io_executor executor() const;
+  // They may wait for a disk (on_pool.h). Nothing runs there any more once this object is gone.
+  boost::asio::thread_pool& threads();
 
  private:
   struct State;

@@ -2,12 +2,10 @@
 
 #include <utility>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/strand.hpp>
 
-#include "facetheory/base/run_on.h"
 #include "facetheory/bodies/body_file.h"
+#include "facetheory/bodies/on_pool.h"
 
 namespace facetheory {
 namespace {
@@ -23,6 +21,11 @@ std::string body_called(const std::string& key) {
 
 }  // namespace
 
+bool LmdbBodies::has_written(const std::filesystem::path& folder) {
+  std::error_code failure;
+  return std::filesystem::exists(folder / kTableFolder / "data.mdb", failure);
+}
+
 Result<std::unique_ptr<LmdbBodies>> LmdbBodies::open(std::filesystem::path folder, Platform platform) {
   const Clock& clock = *platform.clock;
   const std::filesystem::path table = folder / kTableFolder;
@@ -34,8 +37,8 @@ Result<std::unique_ptr<LmdbBodies>> LmdbBodies::open(std::filesystem::path folde
 }
 
 Task<Result<std::optional<Body>>> LmdbBodies::read_small(std::string key) {
-  boost::asio::any_io_executor reader = boost::asio::make_strand(files_->executor());
-  return run_on(std::move(reader), small_->read(std::move(key)));
+  return on_pool(files_->threads(),
+                 [small = small_.get(), key = std::move(key)] { return finish_here(small->read(key)); });
 }
 
 // A key has one place. Two who write other bytes under one key, one to the table and one to a file, both look at the other place
@@ -44,18 +47,19 @@ Task<Result<void>> LmdbBodies::do_write(std::string key, Body body) {
   if (body.bytes.size() > kMaxSmallBytes || files_->holds(key)) {
     co_return co_await write_file(std::move(key), std::move(body));
   }
-  auto written = co_await small_->write(key, body);
-  if (!written && written.error().code == ErrorCode::exhausted) {
+  auto is_new = co_await small_->write(key, body);
+  if (!is_new && is_new.error().code == ErrorCode::exhausted) {
     co_return co_await write_file(std::move(key), std::move(body));
   }
-  if (!written || !files_->holds(key)) co_return written;
+  if (!is_new) co_return is_new.error();
+  if (!*is_new || !files_->holds(key)) co_return Result<void>();
   auto other = co_await read_from(*files_, key);
-  if (!other) co_return other.error();
-  if (!*other) co_return written;
+  if (!other) co_return Error{ErrorCode::ambiguous, other.error().message};
+  if (!*other) co_return Result<void>();
   auto same = check_same_body(key, **other, body, body_called(key));
   if (same) co_return same;
   auto withdrawn = co_await small_->remove(std::move(key));
-  if (!withdrawn) co_return withdrawn.error();
+  if (!withdrawn) co_return withdrawn;
   co_return same;
 }
 
@@ -82,8 +86,7 @@ Task<Result<std::optional<Body>>> LmdbBodies::do_read(std::string key) {
 
 Task<Result<void>> LmdbBodies::do_remove(std::string key) {
   auto removed = co_await small_->remove(key);
-  if (!removed) co_return removed.error();
-  if (*removed) co_return Result<void>();
+  if (!removed) co_return removed;
   co_return co_await files_->remove(std::move(key));
 }
 
@@ -92,8 +95,10 @@ Task<Result<BodyPage>> LmdbBodies::do_list(std::optional<std::string> after, std
   if (!after || after->starts_with(kSmallToken)) {
     std::optional<std::string> last;
     if (after) last = after->substr(kSmallToken.size());
-    boost::asio::any_io_executor reader = boost::asio::make_strand(files_->executor());
-    auto small = co_await run_on(std::move(reader), small_->list(std::move(last), limit));
+    auto list_small = [table = small_.get(), last = std::move(last), limit] {
+      return finish_here(table->list(last, limit));
+    };
+    auto small = co_await on_pool(files_->threads(), std::move(list_small));
     if (!small) co_return small.error();
     page = *std::move(small);
     if (page.next) {

@@ -20,6 +20,9 @@ class LmdbBodies final : public BodyStore {
   // Up to here LMDB finds room for one in a file that is in use, and reading it as a whole is cheap.
   static constexpr std::size_t kMaxSmallBytes = std::size_t{64} << 10;
 
+  // Whether there is a table in the folder, so that FileBodies alone would not see all bodies.
+  static bool has_written(const std::filesystem::path& folder);
+
   // Makes the folder if it is not there.
   static Result<std::unique_ptr<LmdbBodies>> open(std::filesystem::path folder, Platform platform = {});
 

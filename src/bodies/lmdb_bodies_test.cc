@@ -216,6 +216,7 @@ TEST_F(LmdbBodiesTest, WritesAFileWhenTheTableHasNoRoom) {
 }
 
 TEST_F(LmdbBodiesTest, CallsARowThatIsNoBodyCorrupt) {
+  ASSERT_EQ(write("sound", "x"), "written");
   ASSERT_EQ(write("k", "0123456789"), "written");
   auto row = run(table()->get({"k", "BODY"}, Consistency::strong));
   const Attributes whole = (*row)->attributes;
@@ -239,7 +240,7 @@ TEST_F(LmdbBodiesTest, CallsARowThatIsNoBodyCorrupt) {
     Attributes less = whole;
     less.set(missing, "something else");
     put_row("k", less);
-    EXPECT_THAT(keys(10).front(), AllOf(StartsWith("corrupt: "), HasSubstr("body \"k\""))) << missing;
+    EXPECT_THAT(keys(10), ::testing::ElementsAre("sound")) << missing;
   }
   put_row("k", whole);
   EXPECT_EQ(read("k"), "0123456789");

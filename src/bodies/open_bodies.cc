@@ -103,6 +103,11 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
   if (uri.starts_with(kFilePrefix)) {
     auto folder = parse_folder(uri, kFilePrefix);
     if (!folder) return folder.error();
+    if (LmdbBodies::has_written(*folder)) {
+      return Error{ErrorCode::invalid,
+                   "the folder of \"" + uri +
+                       "\" has bodies in a table, which file: does not see: open it as lmdb:" + *folder};
+    }
     auto store = FileBodies::open(*std::move(folder), std::move(platform));
     if (!store) return store.error();
     return as_store(std::move(*store));

@@ -71,12 +71,19 @@ TEST(OpenBodies, OpensAFolderAgain) {
   const test::TemporaryDirectory folder;
   for (const std::string& uri :
        {"file:" + folder.path().string() + "/a/b", "file://" + folder.path().string() + "/a/b/",
-        "lmdb:" + folder.path().string() + "/a/b/"}) {
+        "lmdb:" + folder.path().string() + "/a/b/", "lmdb://" + folder.path().string() + "/a/b"}) {
     auto store = open_bodies(uri, test::executor());
     ASSERT_TRUE(store) << to_string(store.error());
     ASSERT_TRUE(run((*store)->write("k", Body{"x", {}})));
     EXPECT_EQ(run((*store)->list({}, 10))->entries.size(), 1u);
   }
+}
+
+TEST(OpenBodies, DoesNotOpenAsFilesWhatHasATableBesideThem) {
+  const test::TemporaryDirectory folder;
+  ASSERT_TRUE(open_bodies("lmdb:" + folder.path().string(), test::executor()));
+  EXPECT_THAT(refusal("file:" + folder.path().string()),
+              AllOf(HasSubstr("invalid: "), HasSubstr("open it as lmdb:" + folder.path().string())));
 }
 
 TEST(OpenBodies, TakesBucketAndPrefixFromTheEnvironment) {

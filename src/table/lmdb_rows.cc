@@ -418,7 +418,11 @@ Result<ScanPage> LmdbRows::scan(const Scan& scan) const {
   Result<void> walked =
       walk(start, Direction::forward, [&](std::string_view key, std::string_view value) -> Result<bool> {
         items.clear();
-        if (Result<void> good = items_at(key, value, items); !good) return good.error();
+        if (Result<void> good = items_at(key, value, items); !good) {
+          if (!scan.pass_over_damaged) return good.error();
+          log(LogLevel::warning, "left out: " + good.error().message);
+          return true;
+        }
         for (Item& item : items) {
           if (scan.after && key == start && item.key.sk <= scan.after->sk) continue;
           bytes += item_bytes(item.key, item.attributes);

@@ -313,6 +313,12 @@ TEST_F(LmdbTableTest, ADamagedRowIsNamedAndTheOthersStayReadable) {
   ASSERT_FALSE(damaged);
   EXPECT_EQ(damaged.error().code, ErrorCode::corrupt);
   EXPECT_THAT(damaged.error().message, AllOf(HasSubstr("CACHE#page / META"), HasSubstr(directory())));
+  const auto all = run((*table)->scan({}));
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().message, damaged.error().message);
+  const auto others = run((*table)->scan({.pass_over_damaged = true}));
+  ASSERT_TRUE(others);
+  EXPECT_FALSE(others->items.empty());
   EXPECT_EQ(*get(**table, other.key), other);
   Query query{.pk = kPage.key.pk};
   EXPECT_EQ(run((**table).query(std::move(query))).error().code, ErrorCode::corrupt);

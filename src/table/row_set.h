@@ -1,7 +1,6 @@
 // RowSet: which rows, in 32 bytes. Two that have a row in common always meet; two that have none may, now and then.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,6 @@ class RowSet {
   explicit RowSet(const Words& words) : words_(words) {}
 
   void add(const Key& key);
-  bool empty() const { return words_ == Words{}; }
   const Words& words() const { return words_; }
 
   bool meets(const RowSet& other) const {

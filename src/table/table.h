@@ -95,6 +95,8 @@ struct QueryPage {
 struct Scan {
   std::optional<Key> after = {};  // `next` of the page before.
   std::size_t limit = 100;        // 1 to 1000 items a page.
+  // Rows that were damaged are left out, and logged; otherwise the first one is the outcome.
+  bool pass_over_damaged = false;
 };
 struct ScanPage {
   std::vector<Item>
@@ -137,8 +139,8 @@ class Table {
   // content or not there; with the same exception. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> stamp(const std::vector<Key>&) const { return std::nullopt; }
 
-  // Whether the stamp of these rows is certainly the same at both versions, `to` being the later one. False: perhaps it is not,
-  // ask for the stamp. Quicker than that.
+  // Whether these rows are certainly the same at both versions, `to` being the later one. False: perhaps they are not, ask for
+  // the stamp. Quicker than that.
   virtual bool left_alone(const RowSet&, std::uint64_t from, std::uint64_t to) const { return from == to; }
 
   // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -401,6 +402,14 @@ def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
         cli("meta", key).is_("fresh")
         cli("regenerate", key, "--revalidate", "60s", "--", "echo", "healed").is_("regenerated")
         same(cli.plain("get", key).out, b"healed\n")
+
+
+def a_store_of_bodies_that_is_gone_heals_page_by_page(cli):
+    cli.publish("/gone", body=b"before\n")
+    shutil.rmtree(cli.folder / "facetheory-data/bodies")
+    cli("get", "/gone").is_("failed", 1, code="corrupt").says("regenerating the page heals it")
+    cli("regenerate", "/gone", "--revalidate", "60s", "--", "echo", "healed").is_("regenerated")
+    same(cli.plain("get", "/gone").out, b"healed\n")
 
 
 # --- Versions ---

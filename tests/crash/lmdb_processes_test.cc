@@ -257,6 +257,10 @@ TEST_F(LmdbProcessesTest, NobodyVouchesForWhatAnotherProcessCommits) {
   Write ours = Put{Item{{"ours", "META"}, {}}};
   ASSERT_TRUE(run(table->write(std::move(ours), Durability::machine)));
   const std::uint64_t before = table->version().value();
+  // Finds nothing, and so leaves the number of its transaction to somebody else.
+  std::vector<TransactItem> nothing{Delete{{"nobody", "META"}}, Delete{{"nobody", "VER#1"}}};
+  ASSERT_TRUE(run(table->transact(std::move(nothing), "t")));
+  ASSERT_EQ(table->version(), before);
   const auto worker = start({"write", directory(), "theirs"});
   ASSERT_TRUE(worker->wait_for_output("wrote 1\n", 10s));
   worker->kill();
