@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL  // Records are short: a call through the library would cost as much as the hash.
 #include <xxhash.h>
 
+#include "facetheory/base/log.h"
 #include "facetheory/table/item_codec.h"
 #include "facetheory/table/validate.h"
 
