@@ -158,11 +158,13 @@ class Bed:
         return int(fetch(self.origin_port, "/__count").body)
 
     def settle(self):
-        """Waits until the origin has nothing to do any more: pages that expired in the window before may still be rendered."""
+        """Waits until the origin has nothing to do any more, since pages that expired in the window before may still be rendered, and
+        until all that was written is on the disk: no server pays for what another one left to the kernel to write."""
         for _ in range(100):
             before = self.renders()
             time.sleep(0.1)
             if self.renders() == before:
+                os.sync()
                 return
         raise Failed("the origin is still asked for pages, ten seconds after the last request")
 
