@@ -59,7 +59,7 @@ class Peer:
 class Ours(Peer):
     name = "ours"
     title = "facetheory"
-    setup = "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, the embedded table and files as they are by default"
+    setup = "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default"
 
     def __init__(self, bed, options, memory=None, data=None):
         super().__init__(bed, options)

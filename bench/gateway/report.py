@@ -155,8 +155,8 @@ STAMPEDE = """\
 {clients:,} clients ask at once for a page of 16 KiB that nobody has and that takes {delay_ms} ms to render."""
 GROWTH = """\
 Pages at random, all equally often, of our gateway; table and bodies in a file system in memory, so that a fill takes minutes.
-The numbers of pages take turns. Start-up is the time until the first page is answered. Mapped files are the table's, which the
-kernel takes back when it needs the memory."""
+The numbers of pages take turns. Start-up is the time until the first page is answered. Mapped files are those of table and bodies, which
+the kernel takes back when it needs the memory."""
 
 
 def sections(results):

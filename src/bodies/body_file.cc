@@ -75,14 +75,18 @@ Result<BodyFileHeader> decode_body_header(std::string_view line, const std::stri
   }
 }
 
-Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place) {
+Result<BodyFileHeader> body_header_of(std::string_view file, const std::string& place) {
   const std::size_t end = file.find('\n');
-  if (end == std::string::npos) return damaged_file(place, "is truncated or not a body");
-  auto header = decode_body_header(std::string_view(file).substr(0, end), place);
+  if (end == std::string_view::npos) return damaged_file(place, "is truncated or not a body");
+  return decode_body_header(file.substr(0, end), place);
+}
+
+Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place) {
+  auto header = body_header_of(file, place);
   if (!header) return header.error();
   if (header->key != key) return damaged_file(place, "holds another key's body");
   if (header->size > kMaxBodyBytes) return damaged_file(place, "claims an impossible size");
-  file.erase(0, end + 1);
+  file.erase(0, file.find('\n') + 1);
   if (file.size() < header->size) return damaged_file(place, "is truncated");
   if (file.size() > header->size) return damaged_file(place, "is longer than it was written");
   return Body{std::move(file), std::move(header->metadata)};

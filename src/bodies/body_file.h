@@ -25,6 +25,9 @@ std::string encode_body_header(const BodyFileHeader& header);
 // The line without its line feed. `corrupt`: it is none; `invalid`: it is of a later format.
 Result<BodyFileHeader> decode_body_header(std::string_view line, const std::string& place);
 
+// The header of a file of which the beginning is given; `corrupt` also where its line does not end there.
+Result<BodyFileHeader> body_header_of(std::string_view file, const std::string& place);
+
 // The whole file, which must be that of `key`.
 Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place);
 

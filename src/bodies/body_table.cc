@@ -22,14 +22,9 @@ Key row_of(std::string key) {
   return Key{std::move(key), kSortKey};
 }
 
-std::string row_called(const std::string& key) {
-  return "the row of the body \"" + key + "\"";
-}
-
-Error malformed(const std::string& key) {
-  return Error{
-      ErrorCode::corrupt,
-      row_called(key) + " has not the attributes of one: remove it so that its page is rendered again"};
+Error malformed(const std::string& place) {
+  return Error{ErrorCode::corrupt,
+               place + " has not the attributes of one: remove it so that its page is rendered again"};
 }
 
 const std::string* bytes_of(const Item& item) {
@@ -58,8 +53,7 @@ Result<BodyEntry> BodyTable::entry_of(const Item& item) const {
   const Number* number = modified_at->as<Number>();
   const auto milliseconds = number == nullptr ? std::nullopt : number->to_int64();
   if (!milliseconds) return malformed(called(key));
-  const std::size_t end = std::min(bytes->find('\n'), bytes->size());
-  auto header = decode_body_header(std::string_view(*bytes).substr(0, end), called(key));
+  auto header = body_header_of(*bytes, called(key));
   if (!header) return header.error();
   return BodyEntry{key, header->size, WallTime(std::chrono::milliseconds(*milliseconds))};
 }

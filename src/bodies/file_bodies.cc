@@ -136,25 +136,17 @@ std::string place_of(const fs::path& path) {
   return "the body file " + path.string();
 }
 
-// The header alone of an open file; `rest` gets what was read beyond it.
-Result<BodyFileHeader> read_header(const File& file, const fs::path& path, std::string& rest) {
+// The header alone of an open file.
+Result<BodyFileHeader> read_header(const File& file, const fs::path& path) {
   constexpr std::size_t kPiece = 4096;
-  std::size_t end = std::string::npos;
-  while (end == std::string::npos && rest.size() < kMaxHeaderBytes) {
-    const std::size_t before = rest.size();
-    if (const int error = read_some(file.fd(), rest, kPiece)) return file_error(error, "read", path);
-    end = rest.find('\n', before);
-    if (end == std::string::npos && rest.size() < before + kPiece) break;
+  std::string beginning;
+  while (beginning.size() < kMaxHeaderBytes) {
+    const std::size_t before = beginning.size();
+    if (const int error = read_some(file.fd(), beginning, kPiece)) return file_error(error, "read", path);
+    const bool at_end = beginning.size() < before + kPiece;
+    if (at_end || beginning.find('\n', before) != std::string::npos) break;
   }
-  if (end == std::string::npos) {
-    return Error{ErrorCode::corrupt,
-                 place_of(path) +
-                     " is truncated or not a body: restore it, or remove it so that its page is "
-                     "rendered again"};
-  }
-  auto header = decode_body_header(std::string_view(rest).substr(0, end), place_of(path));
-  rest.erase(0, end + 1);
-  return header;
+  return body_header_of(beginning, place_of(path));
 }
 
 bool is_hex(std::string_view text) {
@@ -328,8 +320,7 @@ Result<BodyPage> FileBodies::State::list(const std::optional<std::string>& after
       if (!file) return file_error(errno, "open", path);
       struct stat status{};
       if (::fstat(file.fd(), &status) != 0) return file_error(errno, "stat", path);
-      std::string rest;
-      auto header = read_header(file, path, rest);
+      auto header = read_header(file, path);
       // One damaged file must not stop the collection of garbage; reading it says what is wrong.
       if (!header) {
         log(LogLevel::warning, "left out of the list of bodies: " + header.error().message);

@@ -242,6 +242,11 @@ TEST_F(LmdbBodiesTest, CallsARowThatIsNoBodyCorrupt) {
     put_row("k", less);
     EXPECT_THAT(keys(10), ::testing::ElementsAre("sound")) << missing;
   }
+  Attributes without = whole;
+  without.set("body", "no binary");
+  put_row("k", without);
+  EXPECT_THAT(read("k"), StartsWith("corrupt: the row of the body \"k\" in " + (folder() / "small").string() +
+                                    " has not the attributes of one"));
   put_row("k", whole);
   EXPECT_EQ(read("k"), "0123456789");
   put_row("elsewhere", whole);
