@@ -112,7 +112,7 @@ void LoopThread::run_in_turns() {
 }
 
 void LoopThread::run() {
-  // A client that left is an error of sendfile(), which cannot be told to leave the signal out.
+  // A client that left is an error of splice(), which cannot be told to leave the signal out.
   sigset_t broken_pipe;
   sigemptyset(&broken_pipe);
   sigaddset(&broken_pipe, SIGPIPE);

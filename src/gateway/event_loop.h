@@ -18,7 +18,7 @@ namespace facetheory {
 struct ReadyAnswer {
   std::string_view head;  // With the empty line that ends it; until the next request is looked at.
   std::string_view body;  // As long as its owner lives.
-  int file = -1;          // A file with the same bytes as the body, to be sent instead; likewise. -1: none.
+  bool fixed = false;     // The body is of FixedBytes, and need not be copied.
   std::shared_ptr<const void> owner;
 };
 

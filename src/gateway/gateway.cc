@@ -307,8 +307,9 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   warm.body = served.body;
   warm.touched = page.touched;
   if (!is_bodiless(response.status)) {
-    warm.bytes = *bytes;
-    if (const auto file = page.file(coding)) warm.file = file->descriptor();
+    const auto fixed = page.fixed(coding, parts_.fixed);
+    warm.fixed = fixed != nullptr;
+    warm.bytes = fixed ? fixed->bytes() : *bytes;
   }
   warm.rows = std::move(rows_);
   warm.judged_at = now;
@@ -572,7 +573,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   if (!page->touched->load(std::memory_order_relaxed)) page->touched->store(true, std::memory_order_relaxed);
   ready_.head = page->head;
   ready_.body = page->bytes;
-  ready_.file = page->file;
+  ready_.fixed = page->fixed;
   ready_.owner = std::move(body);
 
   RequestRecord record;

@@ -16,6 +16,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "facetheory/base/fixed_bytes.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/gateway/compressor.h"
 #include "facetheory/gateway/event_loop.h"
@@ -47,6 +48,7 @@ struct RequestRecord {
 struct GatewayParts {
   boost::asio::any_io_executor loop;  // Where its requests are answered.
   Compressor& compressor;
+  FixedMemory& fixed;  // For bodies that are sent often, and without being copied.
   Engine& engine;
   const Isr& isr;
   Metrics& metrics;

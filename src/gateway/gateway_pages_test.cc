@@ -191,6 +191,26 @@ TEST(GatewayPages, NorDoesAnAnswerWhoseHeaderIsTooLarge) {
   EXPECT_EQ(reply.body, "/a 1");
 }
 
+// Hits are sent from a copy of the page; it must be that of the page that is served, and there may be none.
+TEST(GatewayPages, LargePagesAreSentWholeAndReplaced) {
+  GatewayBed bed("memory = \"1 MiB\"\n[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\n");
+  std::string body;
+  for (char letter = 'a'; letter < 'e'; ++letter) {
+    for (const std::size_t size : {16'384U, 100'001U, 400'000U}) {
+      const std::string path = "/" + std::to_string(size);
+      body.assign(size, letter);
+      bed.origin.answer(path, 200, {{"Content-Type", "text/html"}}, body);
+      for (int i = 0; i < 4; ++i) {
+        const Reply reply = bed.get(path);
+        ASSERT_EQ(reply.status, 200);
+        ASSERT_EQ(reply.body == body, true) << path << " " << letter << " " << i;
+        EXPECT_EQ(reply.state(), i == 0 ? "miss" : "hit") << path << " " << letter << " " << i;
+      }
+    }
+    bed.clock.advance(11s);
+  }
+}
+
 TEST(GatewayPages, WithoutAPageAFailureIsShownAsItIsAndRecoveryIsSeenAtOnce) {
   GatewayBed bed;
   bed.origin.answer("/a", 500, {{"Content-Type", "text/plain"}}, "broken");

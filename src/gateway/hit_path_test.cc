@@ -138,7 +138,7 @@ class HitPath : public testing::Test {
   }
 
   Reply ask(RawClient& client, const std::string& fields) {
-    client.send("GET /page HTTP/1.1\r\nHost: example.com\r\nUser-Agent: test\r\n" + fields + "\r\n");
+    client.send("GET " + path_ + " HTTP/1.1\r\nHost: example.com\r\nUser-Agent: test\r\n" + fields + "\r\n");
     return read_reply(client);
   }
   // Every connection asks so often; how many answers had that status and were hits.
@@ -166,6 +166,7 @@ class HitPath : public testing::Test {
   test::TestOrigin origin_;
   std::unique_ptr<Service> service_;
   std::vector<std::unique_ptr<RawClient>> clients_;
+  std::string path_ = "/page";
 };
 
 TEST_F(HitPath, NeitherAllocatesNorSharesALock) {
@@ -189,7 +190,17 @@ TEST_F(HitPath, NeitherAllocatesNorSharesALock) {
   }
 }
 
-// What would make the test above pass for the wrong reason: that nothing is counted.
+TEST_F(HitPath, LikewiseOfALargePage) {
+  path_ = "/large";
+  origin_.answer(path_, 200, {{"Content-Type", "text/html"}}, std::string(50'000, 'x'));
+  ask(*clients_.front(), "");
+  ask_all("", 3);
+  count_while("", 100);
+  EXPECT_EQ(shared_locks(), 0);
+  EXPECT_LT(allocations, 100U);
+}
+
+// What would make those above pass for the wrong reason: that nothing is counted.
 TEST_F(HitPath, TheLongWayIsCounted) {
   const std::string long_way = "TE: trailers\r\n";
   ask_all(long_way, 3);

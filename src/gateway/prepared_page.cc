@@ -12,8 +12,8 @@
 namespace facetheory {
 namespace {
 
-// Below it, copying takes no longer than what a file adds.
-constexpr std::size_t kLeastBytesForAFile = 48 << 10;
+// Below it, copying takes no longer than lending.
+constexpr std::size_t kLeastFixed = 16 << 10;
 
 }  // namespace
 
@@ -86,12 +86,12 @@ std::shared_ptr<const std::string> PreparedPage::keep(Coding coding, std::string
   return slot;
 }
 
-std::shared_ptr<const MemoryFile> PreparedPage::file(Coding coding) const {
+std::shared_ptr<const FixedBytes> PreparedPage::fixed(Coding coding, FixedMemory& memory) const {
   const std::lock_guard lock(mutex_);
   const auto& form = coded_[static_cast<std::size_t>(coding)];
-  auto& file = files_[static_cast<std::size_t>(coding)];
-  if (!file && form && form->size() >= kLeastBytesForAFile) file = MemoryFile::of(*form);
-  return file;
+  auto& fixed = fixed_[static_cast<std::size_t>(coding)];
+  if (!fixed && form && form->size() >= kLeastFixed) fixed = memory.copy_of(*form);
+  return fixed;
 }
 
 std::size_t PreparedPage::cost() const {
@@ -100,8 +100,7 @@ std::size_t PreparedPage::cost() const {
     fields += name.size() + value.size();
   constexpr std::size_t kObject = 1024;
   const std::size_t forms = compressible ? bytes.size() * 2 : bytes.size();
-  const std::size_t files = bytes.size() >= kLeastBytesForAFile ? bytes.size() : 0;
-  return kObject + 4 * fields + forms + files;
+  return kObject + 4 * fields + forms;
 }
 
 }  // namespace facetheory

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "facetheory/base/memory_file.h"
+#include "facetheory/base/fixed_bytes.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/gateway/compression.h"
 #include "facetheory/gateway/storing.h"
@@ -55,8 +55,9 @@ class PreparedPage : public Body {
   // Keeps them, unless somebody else was quicker; those that are kept.
   std::shared_ptr<const std::string> keep(Coding coding, std::string bytes) const;
 
-  // A file with the bytes in that coding, which are kept already; null: it is not worth one.
-  std::shared_ptr<const MemoryFile> file(Coding coding) const;
+  // The bytes in that coding, which are kept already, once more; as long as the page lives. Null: they are too few to be worth
+  // it, or there is no memory.
+  std::shared_ptr<const FixedBytes> fixed(Coding coding, FixedMemory& memory) const;
 
   // What it takes of memory, compressed forms included, as they are expected.
   std::size_t cost() const;
@@ -64,7 +65,7 @@ class PreparedPage : public Body {
  private:
   mutable std::mutex mutex_;  // guards what follows
   mutable std::array<std::shared_ptr<const std::string>, 4> coded_;
-  mutable std::array<std::shared_ptr<const MemoryFile>, 4> files_;
+  mutable std::array<std::shared_ptr<const FixedBytes>, 4> fixed_;
 };
 
 // What the engine keeps is what prepare() made.

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "facetheory/base/memory_file.h"
+#include "facetheory/base/fixed_bytes.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 
@@ -45,7 +45,7 @@ std::shared_ptr<const std::string> large_body() {
   return body;
 }
 
-// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/file" with as many from a file, "/round"
+// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not be copied, "/round"
 // with the number of its round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
@@ -67,26 +67,26 @@ class ReadyAnswersTest : public testing::Test {
 
   const ReadyAnswer* ready(std::string_view target, std::uint64_t round) {
     std::shared_ptr<const std::string> body;
-    answer_.file = -1;
+    answer_.fixed = target == "/fixed";
     if (target.starts_with("/ready/")) {
       body = std::make_shared<const std::string>(target);
     } else if (target == "/round") {
       body = std::make_shared<const std::string>("[" + std::to_string(round) + "]");
-    } else if (target == "/large" || target == "/file") {
+    } else if (target == "/large" || target == "/fixed") {
       body = large_;
-      if (target == "/file") answer_.file = file_->descriptor();
     } else {
       return nullptr;
     }
     head_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body->size()) + "\r\n\r\n";
     answer_.head = head_;
-    answer_.body = *body;
+    answer_.body = answer_.fixed ? fixed_->bytes() : *body;
     answer_.owner = body;
     return &answer_;
   }
 
   const std::shared_ptr<const std::string> large_ = large_body();
-  const std::shared_ptr<const MemoryFile> file_ = MemoryFile::of(*large_);
+  FixedMemory memory_{2 * kLarge};
+  const std::shared_ptr<const FixedBytes> fixed_ = memory_.copy_of(*large_);
   std::string head_;
   ReadyAnswer answer_;
   std::atomic<int> refused_ = 0;
@@ -195,7 +195,7 @@ TEST_F(ReadyAnswersTest, RequestsThatHaveAllComeAlreadyAreReadToTheLast) {
 
 TEST_F(ReadyAnswersTest, AClientThatReadsLateGetsAllAndWhatItAskedForMeanwhile) {
   serve();
-  for (const char* target : {"/large", "/file"}) {
+  for (const char* target : {"/large", "/fixed"}) {
     RawClient client(port_);
     client.send(get(target));
     // Its answer stands in the way of this one, and of nobody else's.
@@ -279,7 +279,7 @@ TEST_F(ReadyAnswersTest, AClientThatLeavesInTheMiddleIsForgotten) {
   serve();
   {
     RawClient client(port_);
-    client.send(get("/file"));
+    client.send(get("/fixed"));
     client.exactly(1000);
   }
   for (int i = 0; i < 1000 && server_->counters().open > 0; ++i)

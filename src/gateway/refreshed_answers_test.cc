@@ -29,7 +29,7 @@ class RefreshedAnswers : public testing::Test {
     options.prepare = prepare_page;
     return options;
   }
-  GatewayParts parts() { return {test::executor(), compressor_, engine_, isr_, metrics_}; }
+  GatewayParts parts() { return {test::executor(), compressor_, fixed_, engine_, isr_, metrics_}; }
   std::shared_ptr<const Site> site() const {
     const std::string lines = "[defaults]\nrevalidate = \"10s\"\n";
     return std::make_shared<const Site>(test::bed_config(origin_.port(), lines), test::executor());
@@ -51,6 +51,7 @@ class RefreshedAnswers : public testing::Test {
   const Isr isr_{*table_, *bodies_, clock_};
   Metrics metrics_{{}};
   Compressor compressor_{clock_};
+  FixedMemory fixed_{1 << 20};
   Engine engine_{test::executor(), isr_, preparing()};
   const std::shared_ptr<const Site> site_ = site();
   Gateway refresher_{parts(), site_};

@@ -54,15 +54,19 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-// Of config.memory, the parts for answers that are kept ready and for pointers; the rest is for bodies.
+// Of config.memory, the parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers; the
+// rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
+}
+std::size_t fixed_memory(const Config& config) {
+  return config.memory / 8;
 }
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;
 }
 std::size_t body_memory(const Config& config) {
-  return config.memory - warm_memory(config) - pointer_memory(config);
+  return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
 }
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
@@ -145,6 +149,7 @@ class Service::State {
   // Regenerating and storing wait for hits where there are not enough cores for both.
   LoopThread background_{"background", Urgency::patient};
   Compressor compressor_{options_.clock};
+  FixedMemory fixed_{fixed_memory(config_)};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;
@@ -272,7 +277,7 @@ void Service::State::refresh(Front& front, ServerRequest request) {
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
-  GatewayParts parts{front->thread.executor(), compressor_, *engine_, *isr_, metrics_};
+  GatewayParts parts{front->thread.executor(), compressor_, fixed_, *engine_, *isr_, metrics_};
   parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
   parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
   // Without a log nobody needs to be told.
@@ -324,7 +329,7 @@ Result<void> Service::State::start() {
     access_log_ = *std::move(file);
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
-  GatewayParts background{background_.executor(), compressor_, *engine_, *isr_, metrics_};
+  GatewayParts background{background_.executor(), compressor_, fixed_, *engine_, *isr_, metrics_};
   refresher_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {

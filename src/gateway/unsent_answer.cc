@@ -5,9 +5,10 @@
 #include <cerrno>
 #include <optional>
 
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+
+#include "facetheory/gateway/lending_pipe.h"
 
 namespace facetheory {
 namespace {
@@ -47,8 +48,6 @@ std::optional<std::size_t> taken(Call call) {
 std::optional<std::size_t> send_some(int socket, std::string_view head, std::string_view added,
                                      const ReadyAnswer& answer, std::size_t body_sent) {
   const std::string_view body = answer.body.substr(body_sent);
-  const bool from_file = answer.file >= 0 && !body.empty();
-  std::size_t count = 0;
   if (const std::size_t size = head.size() + added.size() + body.size(); size <= kLeastPieces) {
     std::array<char, kLeastPieces> whole;
     char* next = std::copy(head.begin(), head.end(), whole.data());
@@ -56,20 +55,15 @@ std::optional<std::size_t> send_some(int socket, std::string_view head, std::str
     std::copy(body.begin(), body.end(), next);
     return taken([&] { return ::send(socket, whole.data(), size, MSG_NOSIGNAL); });
   }
-  if (const std::size_t heading = head.size() + added.size(); heading > 0 || !from_file) {
-    std::array<iovec, 3> pieces{piece(head), piece(added), piece(from_file ? std::string_view() : body)};
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
-    const int more = from_file ? MSG_MORE : 0;
-    const auto sent = taken([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL | more); });
-    if (!sent || !from_file || *sent < heading) return sent;
-    count = *sent;
+  thread_local LendingPipe pipe;
+  if (answer.fixed && !body.empty() && pipe.take(head, added, body)) {
+    return taken([&] { return pipe.pass_on(socket); });
   }
-  auto offset = static_cast<off_t>(body_sent);
-  const auto sent = taken([&] { return ::sendfile(socket, answer.file, &offset, body.size()); });
-  if (!sent) return sent;
-  return count + *sent;
+  std::array<iovec, 3> pieces{piece(head), piece(added), piece(body)};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return taken([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
 }
 
 }  // namespace

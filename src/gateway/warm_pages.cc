@@ -56,7 +56,7 @@ void fetch_ahead(std::string_view bytes) {
 void fetch_ahead(const WarmPage& page) {
   __builtin_prefetch(page.touched, 1);  // And whether the body still lives, which is beside it.
   fetch_ahead(page.head);
-  if (page.file < 0) fetch_ahead(page.bytes);
+  if (!page.fixed) fetch_ahead(page.bytes);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct WarmPage {
   // The body keeps them as long as it lives.
   std::atomic<bool>* touched = nullptr;
   std::string_view bytes = {};   // That are sent.
-  int file = -1;                 // With the same, or none.
+  bool fixed = false;            // They are of FixedBytes.
   std::vector<Key> rows = {};    // Those that decided.
   std::int64_t made_at = 0;      // Age counts from here.
   std::int64_t fresh_until = 0;  // Seconds since 1970.

@@ -1,0 +1,92 @@
+#include "facetheory/gateway/lending_pipe.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace facetheory {
+namespace {
+
+constexpr int kRoom = 256 << 10;  // Of the pipe. Where the system grants less, answers take more turns.
+
+// Of the pages for heads. Full ones are given back, not written to again: clients may not have read them yet.
+constexpr std::size_t kHeads = 64 << 10;
+
+}  // namespace
+
+LendingPipe::~LendingPipe() {
+  close();
+  if (pages_ != nullptr) ::munmap(pages_, kHeads);
+}
+
+bool LendingPipe::take(std::string_view head, std::string_view added, std::string_view body) {
+  if (source_ < 0 && !open()) return false;
+  std::array<iovec, 2> pieces{};
+  std::size_t count = 0;
+  const std::size_t heading = head.size() + added.size();
+  if (heading > 0) {
+    char* const copy = fixed_copy(head, added);
+    if (copy == nullptr) return false;
+    pieces[count++] = {copy, heading};
+  }
+  pieces[count++] = {const_cast<char*>(body.data()), body.size()};  // Which is not written to.
+  const ssize_t taken = ::vmsplice(sink_, pieces.data(), count, SPLICE_F_NONBLOCK);
+  if (taken <= 0) return false;
+  taken_ = static_cast<std::size_t>(taken);
+  whole_ = taken_ == heading + body.size();
+  return true;
+}
+
+ssize_t LendingPipe::pass_on(int socket) {
+  ssize_t sent = 0;
+  do {
+    sent =
+        ::splice(source_, nullptr, socket, nullptr, taken_, SPLICE_F_NONBLOCK | (whole_ ? 0 : SPLICE_F_MORE));
+  } while (sent < 0 && errno == EINTR);
+  if (sent != static_cast<ssize_t>(taken_)) {
+    const int error = errno;
+    close();  // And with it what is left in it.
+    errno = error;
+  }
+  return sent;
+}
+
+bool LendingPipe::open() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+  source_ = ends[0];
+  sink_ = ends[1];
+  ::fcntl(sink_, F_SETPIPE_SZ, kRoom);
+  return true;
+}
+
+void LendingPipe::close() {
+  if (source_ < 0) return;
+  ::close(source_);
+  ::close(sink_);
+  source_ = sink_ = -1;
+}
+
+char* LendingPipe::fixed_copy(std::string_view head, std::string_view added) {
+  const std::size_t size = head.size() + added.size();
+  if (size > kHeads) return nullptr;
+  if (pages_ == nullptr || size > kHeads - used_) {
+    if (pages_ != nullptr) ::munmap(pages_, kHeads);
+    void* const pages =
+        ::mmap(nullptr, kHeads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    pages_ = pages == MAP_FAILED ? nullptr : static_cast<char*>(pages);
+    used_ = 0;
+    if (pages_ == nullptr) return nullptr;
+  }
+  char* const copy = pages_ + used_;
+  std::copy(added.begin(), added.end(), std::copy(head.begin(), head.end(), copy));
+  used_ += size;
+  return copy;
+}
+
+}  // namespace facetheory
