@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace facetheory {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 constexpr std::size_t kMostPieces = 16'384;
 
 std::size_t whole_pages(std::size_t size) {
-  constexpr std::size_t kPage = 4096;
-  return (size + kPage - 1) / kPage * kPage;
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (size + page - 1) / page * page;
 }
 
 }  // namespace

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+const std::size_t kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 TEST(FixedBytes, AreACopy) {
   FixedMemory memory(1 << 20);

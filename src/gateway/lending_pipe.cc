@@ -24,22 +24,22 @@ LendingPipe::~LendingPipe() {
   if (pages_ != nullptr) ::munmap(pages_, kHeads);
 }
 
-bool LendingPipe::take(std::string_view head, std::string_view added, std::string_view body) {
-  if (source_ < 0 && !open()) return false;
+std::size_t LendingPipe::take(std::string_view head, std::string_view added, std::string_view body) {
+  if (source_ < 0 && !open()) return 0;
   std::array<iovec, 2> pieces{};
   std::size_t count = 0;
   const std::size_t heading = head.size() + added.size();
   if (heading > 0) {
     char* const copy = fixed_copy(head, added);
-    if (copy == nullptr) return false;
+    if (copy == nullptr) return 0;
     pieces[count++] = {copy, heading};
   }
   pieces[count++] = {const_cast<char*>(body.data()), body.size()};  // Which is not written to.
   const ssize_t taken = ::vmsplice(sink_, pieces.data(), count, SPLICE_F_NONBLOCK);
-  if (taken <= 0) return false;
+  if (taken <= 0) return 0;
   taken_ = static_cast<std::size_t>(taken);
   whole_ = taken_ == heading + body.size();
-  return true;
+  return taken_;
 }
 
 ssize_t LendingPipe::pass_on(int socket) {
@@ -50,10 +50,15 @@ ssize_t LendingPipe::pass_on(int socket) {
   } while (sent < 0 && errno == EINTR);
   if (sent != static_cast<ssize_t>(taken_)) {
     const int error = errno;
-    close();  // And with it what is left in it.
+    drop(sent < 0 ? taken_ : taken_ - static_cast<std::size_t>(sent));
     errno = error;
   }
   return sent;
+}
+
+// To nowhere, which is quicker than to have a new pipe.
+void LendingPipe::drop(std::size_t rest) {
+  if (::splice(source_, nullptr, nowhere_, nullptr, rest, 0) != static_cast<ssize_t>(rest)) close();
 }
 
 bool LendingPipe::open() {
@@ -62,6 +67,7 @@ bool LendingPipe::open() {
   source_ = ends[0];
   sink_ = ends[1];
   ::fcntl(sink_, F_SETPIPE_SZ, kRoom);
+  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Without it, drop() closes the pipe.
   return true;
 }
 
@@ -69,7 +75,8 @@ void LendingPipe::close() {
   if (source_ < 0) return;
   ::close(source_);
   ::close(sink_);
-  source_ = sink_ = -1;
+  if (nowhere_ >= 0) ::close(nowhere_);
+  source_ = sink_ = nowhere_ = -1;
 }
 
 char* LendingPipe::fixed_copy(std::string_view head, std::string_view added) {

@@ -18,21 +18,23 @@ class LendingPipe {
   LendingPipe(const LendingPipe&) = delete;
   LendingPipe& operator=(const LendingPipe&) = delete;
 
-  // Takes the beginning of `head`, `added` and `body`, one behind the other; all of it where the pipe has room. The body is
-  // lent, and must be of FixedBytes. False: it took nothing, for want of descriptors, memory or a system that can do it.
-  bool take(std::string_view head, std::string_view added, std::string_view body);
+  // Takes the beginning of `head`, `added` and `body`, one behind the other; how many bytes, which is all where the pipe has
+  // room. The body is lent, and must be of FixedBytes. 0: no descriptors, no memory, or no system that can do it.
+  std::size_t take(std::string_view head, std::string_view added, std::string_view body);
 
-  // Sends what it took; how much of that the socket took, or -1, as with send(). The rest is dropped.
+  // Sends what it took; how much of that the socket took, or -1, as with send(). The rest is dropped: after -1, all of it.
   ssize_t pass_on(int socket);
 
  private:
   bool open();
   void close();
+  void drop(std::size_t rest);
   // A copy of both that nobody will change; null: there is no room.
   char* fixed_copy(std::string_view head, std::string_view added);
 
   int source_ = -1;
   int sink_ = -1;
+  int nowhere_ = -1;
   std::size_t taken_ = 0;
   bool whole_ = false;     // It took all that there was.
   char* pages_ = nullptr;  // For heads, which are written one behind the other.

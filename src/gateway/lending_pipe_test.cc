@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -68,8 +69,28 @@ std::string text(std::size_t size, std::size_t seed = 0) {
   return made;
 }
 
+// Of those that a process may open, so many are left as long as this lives.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int count) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit few{static_cast<rlim_t>(next + count), before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 class LendingPipeTest : public testing::Test {
  protected:
+  void fill_one_socket_and_send_by_another();
+
   FixedMemory memory_{64 << 20};
   LendingPipe pipe_;
 };
@@ -77,7 +98,7 @@ class LendingPipeTest : public testing::Test {
 TEST_F(LendingPipeTest, SendsHeadAndBody) {
   const auto body = memory_.copy_of(text(100'001));
   Connection connection;
-  ASSERT_TRUE(pipe_.take("head, ", "added, ", body->bytes()));
+  ASSERT_EQ(pipe_.take("head, ", "added, ", body->bytes()), 13U + 100'001);
   EXPECT_EQ(pipe_.pass_on(connection.server), 13 + 100'001);
   EXPECT_EQ(connection.rest(), "head, added, " + text(100'001));
 }
@@ -85,7 +106,7 @@ TEST_F(LendingPipeTest, SendsHeadAndBody) {
 TEST_F(LendingPipeTest, SendsABodyFromAnywhereInItsMiddle) {
   const auto body = memory_.copy_of(text(100'001));
   Connection connection;
-  ASSERT_TRUE(pipe_.take("", "", body->bytes().substr(12'345)));
+  ASSERT_EQ(pipe_.take("", "", body->bytes().substr(12'345)), 100'001U - 12'345);
   EXPECT_EQ(pipe_.pass_on(connection.server), 100'001 - 12'345);
   EXPECT_EQ(connection.rest(), text(100'001).substr(12'345));
 }
@@ -98,20 +119,20 @@ TEST_F(LendingPipeTest, WhatIsReadLateIsWhatWasSent) {
   for (std::size_t i = 0; i < 100; ++i) {
     const std::string head = text(2'000, 3 * i);  // The first are given up for new ones on the way.
     const auto body = memory_.copy_of(text(kSize, i));
-    ASSERT_TRUE(pipe_.take(head, "", body->bytes()));
+    ASSERT_EQ(pipe_.take(head, "", body->bytes()), head.size() + kSize);
     ASSERT_EQ(pipe_.pass_on(connection.server), static_cast<ssize_t>(head.size() + kSize));
     expected += head + text(kSize, i);
   }
   EXPECT_EQ(connection.rest() == expected, true);
 }
 
-TEST_F(LendingPipeTest, WhatASocketDoesNotTakeComesToNobodyElse) {
+void LendingPipeTest::fill_one_socket_and_send_by_another() {
   const auto large = memory_.copy_of(text(16 << 20));
   const auto small = memory_.copy_of("small");
   Connection slow;
   std::size_t sent = 0;
   for (;;) {
-    ASSERT_TRUE(pipe_.take("", "", large->bytes().substr(sent)));
+    ASSERT_GT(pipe_.take("", "", large->bytes().substr(sent)), 0U);
     const ssize_t count = pipe_.pass_on(slow.server);
     if (count < 0) break;
     sent += static_cast<std::size_t>(count);
@@ -119,41 +140,51 @@ TEST_F(LendingPipeTest, WhatASocketDoesNotTakeComesToNobodyElse) {
   }
   EXPECT_EQ(errno, EAGAIN);
   Connection other;
-  ASSERT_TRUE(pipe_.take("a ", "", small->bytes()));
+  ASSERT_EQ(pipe_.take("a ", "", small->bytes()), 7U);
   EXPECT_EQ(pipe_.pass_on(other.server), 7);
   EXPECT_EQ(other.rest(), "a small");
   EXPECT_EQ(slow.rest() == large->bytes().substr(0, sent), true);
+}
+
+TEST_F(LendingPipeTest, WhatASocketDoesNotTakeComesToNobodyElse) {
+  fill_one_socket_and_send_by_another();
+}
+
+TEST_F(LendingPipeTest, NorDoesItWhereThereIsNowhereToDropIt) {
+  {
+    const FewDescriptors few(2);
+    ASSERT_GT(pipe_.take("", "", memory_.copy_of("a")->bytes()), 0U);
+  }
+  Connection connection;
+  EXPECT_EQ(pipe_.pass_on(connection.server), 1);
+  fill_one_socket_and_send_by_another();
 }
 
 TEST_F(LendingPipeTest, AConnectionThatIsBrokenIsAnError) {
   const auto body = memory_.copy_of(text(100'000));
   Connection connection;
   ::shutdown(connection.server, SHUT_WR);
-  sigset_t broken_pipe;
-  sigemptyset(&broken_pipe);
-  sigaddset(&broken_pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);  // As serving threads do.
-  ASSERT_TRUE(pipe_.take("head", "", body->bytes()));
+  const auto before = std::signal(SIGPIPE, SIG_IGN);  // Serving threads block it.
+  ASSERT_GT(pipe_.take("head", "", body->bytes()), 0U);
   EXPECT_EQ(pipe_.pass_on(connection.server), -1);
   EXPECT_EQ(errno, EPIPE);
+  std::signal(SIGPIPE, before);
 }
 
 TEST_F(LendingPipeTest, ALongHeadIsLeftToOthers) {
   const auto body = memory_.copy_of("body");
-  EXPECT_FALSE(pipe_.take(text(60'000), text(6'000), body->bytes()));
-  EXPECT_TRUE(pipe_.take(text(60'000), text(5'000), body->bytes()));
+  EXPECT_EQ(pipe_.take(text(60'000), text(6'000), body->bytes()), 0U);
+  EXPECT_EQ(pipe_.take(text(60'000), text(5'000), body->bytes()), 65'004U);
 }
 
 TEST_F(LendingPipeTest, WithoutDescriptorsThereIsNone) {
   const auto body = memory_.copy_of("body");
   Connection connection;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{1, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_FALSE(pipe_.take("", "", body->bytes()));
-  ::setrlimit(RLIMIT_NOFILE, &before);
-  ASSERT_TRUE(pipe_.take("", "", body->bytes()));
+  {
+    const FewDescriptors few(1);
+    EXPECT_EQ(pipe_.take("", "", body->bytes()), 0U);
+  }
+  ASSERT_EQ(pipe_.take("", "", body->bytes()), 4U);
   EXPECT_EQ(pipe_.pass_on(connection.server), 4);
 }
 

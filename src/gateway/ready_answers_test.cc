@@ -45,8 +45,8 @@ std::shared_ptr<const std::string> large_body() {
   return body;
 }
 
-// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not be copied, "/round"
-// with the number of its round in brackets; whatever else there is goes to a handler.
+// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not be
+// copied, "/round" with the number of its round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
   void serve(ServerLimits limits = {}) {
@@ -80,7 +80,7 @@ class ReadyAnswersTest : public testing::Test {
     head_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body->size()) + "\r\n\r\n";
     answer_.head = head_;
     answer_.body = answer_.fixed ? fixed_->bytes() : *body;
-    answer_.owner = body;
+    answer_.owner = answer_.fixed ? std::shared_ptr<const void>(fixed_) : body;
     return &answer_;
   }
 

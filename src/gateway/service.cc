@@ -60,7 +60,9 @@ std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
 }
 std::size_t fixed_memory(const Config& config) {
-  return config.memory / 8;
+  // Beyond that they would be more than FixedMemory makes.
+  constexpr std::size_t kMost = std::size_t{512} << 20;
+  return std::min(config.memory / 8, kMost);
 }
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;

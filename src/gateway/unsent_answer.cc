@@ -32,38 +32,50 @@ iovec piece(std::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};  // Which sendmsg() does not write to.
 }
 
-// How many bytes the socket took; empty: the connection is broken.
+struct Taken {
+  std::size_t count = 0;
+  bool full = false;  // The socket takes no more for now, and will tell when it does.
+};
+
+// Of `offered` bytes. Empty: the connection is broken.
+std::optional<Taken> taken(ssize_t count, std::size_t offered) {
+  const bool full = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  if (count < 0 && !full) return std::nullopt;
+  const std::size_t got = full ? 0 : static_cast<std::size_t>(count);
+  return Taken{got, got < offered};
+}
+
 template <typename Call>
-std::optional<std::size_t> taken(Call call) {
+ssize_t uninterrupted(Call call) {
   ssize_t count = 0;
   do {
     count = call();
   } while (count < 0 && errno == EINTR);
-  if (count >= 0) return static_cast<std::size_t>(count);
-  const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
-  return full ? std::optional<std::size_t>(0) : std::nullopt;
+  return count;
 }
 
 // Head, what is added to it and the body from `body_sent` on, as far as the socket takes them.
-std::optional<std::size_t> send_some(int socket, std::string_view head, std::string_view added,
-                                     const ReadyAnswer& answer, std::size_t body_sent) {
+std::optional<Taken> send_some(int socket, std::string_view head, std::string_view added,
+                               const ReadyAnswer& answer, std::size_t body_sent) {
   const std::string_view body = answer.body.substr(body_sent);
-  if (const std::size_t size = head.size() + added.size() + body.size(); size <= kLeastPieces) {
+  const std::size_t size = head.size() + added.size() + body.size();
+  if (size <= kLeastPieces) {
     std::array<char, kLeastPieces> whole;
     char* next = std::copy(head.begin(), head.end(), whole.data());
     next = std::copy(added.begin(), added.end(), next);
     std::copy(body.begin(), body.end(), next);
-    return taken([&] { return ::send(socket, whole.data(), size, MSG_NOSIGNAL); });
+    return taken(uninterrupted([&] { return ::send(socket, whole.data(), size, MSG_NOSIGNAL); }), size);
   }
   thread_local LendingPipe pipe;
-  if (answer.fixed && !body.empty() && pipe.take(head, added, body)) {
-    return taken([&] { return pipe.pass_on(socket); });
+  if (const std::size_t lent = answer.fixed ? pipe.take(head, added, body) : 0; lent > 0) {
+    // If the system does not let us, or the connection is broken, sending as usual finds out.
+    if (const auto sent = taken(pipe.pass_on(socket), lent)) return sent;
   }
   std::array<iovec, 3> pieces{piece(head), piece(added), piece(body)};
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
-  return taken([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
+  return taken(uninterrupted([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); }), size);
 }
 
 }  // namespace
@@ -75,35 +87,35 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   const auto sent = send_some(socket, head, added, answer, 0);
   if (!sent) return Sent::failed;
   const std::size_t heading = head.size() + added.size();
-  if (*sent == heading + answer.body.size()) {
-    end_burst(socket, *sent);
+  if (sent->count == heading + answer.body.size()) {
+    end_burst(socket, sent->count);
     return Sent::all;
   }
   rest = std::make_unique<UnsentAnswer>();
   rest->answer_ = answer;
-  if (*sent < heading) {
-    rest->head_.append(head).append(added).erase(0, *sent);
+  if (sent->count < heading) {
+    rest->head_.append(head).append(added).erase(0, sent->count);
   } else {
-    rest->body_sent_ = *sent - heading;
+    rest->body_sent_ = sent->count - heading;
   }
+  if (sent->full) return Sent::some;
   const Sent outcome = rest->go_on(socket);
   if (outcome == Sent::all) rest.reset();
   return outcome;
 }
 
 Sent UnsentAnswer::go_on(int socket) {
-  // Until the socket says that it takes no more: only then it tells when it does again.
   for (;;) {
     const auto sent = send_some(socket, head_, "", answer_, body_sent_);
     if (!sent) return Sent::failed;
-    if (*sent == 0) return Sent::some;
-    const std::size_t of_head = std::min(*sent, head_.size());
+    const std::size_t of_head = std::min(sent->count, head_.size());
     head_.erase(0, of_head);
-    body_sent_ += *sent - of_head;
+    body_sent_ += sent->count - of_head;
     if (body_sent_ == answer_.body.size() && head_.empty()) {
       end_burst(socket, answer_.body.size());
       return Sent::all;
     }
+    if (sent->full) return Sent::some;
   }
 }
 

@@ -1,0 +1,52 @@
+#include "facetheory/gateway/prepared_page.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace facetheory {
+namespace {
+
+std::unique_ptr<PreparedPage> page_of(std::string bytes) {
+  Body body;
+  body.bytes = std::move(bytes);
+  body.metadata.status = 200;
+  body.metadata.content_type = "text/html";
+  return std::make_unique<PreparedPage>(std::move(body));
+}
+
+TEST(PreparedPage, OfManyBytesThereIsACopyToLend) {
+  FixedMemory memory(1 << 20);
+  EXPECT_EQ(page_of(std::string(16'383, 'x'))->fixed(Coding::identity, memory), nullptr);
+  const auto page = page_of(std::string(16'384, 'x'));
+  const auto fixed = page->fixed(Coding::identity, memory);
+  ASSERT_NE(fixed, nullptr);
+  EXPECT_EQ(fixed->bytes(), page->bytes);
+  EXPECT_EQ(page->fixed(Coding::identity, memory), fixed);
+}
+
+TEST(PreparedPage, EachCodingHasACopyOfItsOwn) {
+  FixedMemory memory(1 << 20);
+  const auto page = page_of(std::string(50'000, 'x'));
+  EXPECT_EQ(page->fixed(Coding::br, memory), nullptr);
+  page->keep(Coding::br, std::string(20'000, 'y'));
+  const auto fixed = page->fixed(Coding::br, memory);
+  ASSERT_NE(fixed, nullptr);
+  EXPECT_EQ(fixed->bytes(), std::string(20'000, 'y'));
+  EXPECT_EQ(page->fixed(Coding::identity, memory)->bytes(), page->bytes);
+}
+
+TEST(PreparedPage, GivesItsCopyBackWithItself) {
+  FixedMemory memory(32 << 10);
+  auto page = page_of(std::string(20'000, 'x'));
+  const auto other = page_of(std::string(20'000, 'y'));
+  ASSERT_NE(page->fixed(Coding::identity, memory), nullptr);
+  EXPECT_EQ(other->fixed(Coding::identity, memory), nullptr);
+  page.reset();
+  EXPECT_NE(other->fixed(Coding::identity, memory), nullptr);
+}
+
+}  // namespace
+}  // namespace facetheory
