@@ -28,7 +28,6 @@
 namespace {
 
 constexpr std::size_t kHeadLimit = 8192;
-constexpr std::size_t kBurst = 32 << 10;
 
 struct Page {
   std::string path;
@@ -51,6 +50,7 @@ class Server {
         epoll_(epoll_create1(0)) {
     const int on = 1;
     setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(listener_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // As in src/gateway/http_server.cc.
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -116,8 +116,6 @@ class Server {
         watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
       }
       if (!all) return true;
-      // Without it BBR paces large answers by timers (src/gateway/unsent_answer.cc).
-      if (answer.size() >= kBurst) send(socket, nullptr, 0, MSG_NOSIGNAL);
       connection.answering = nullptr;
     }
     return connection.received < kHeadLimit;

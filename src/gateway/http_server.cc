@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -12,6 +13,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,12 +94,20 @@ Error cannot_listen(const std::string& address, std::uint16_t port, const error_
                                   error.message() + "; choose another port, or end the program that has it"};
 }
 
+// Where all clients are on this machine there is no network whose pace could be found. BBR, if that is the system's choice,
+// takes the clients' pace for it and sends large answers by timers, which is half of what they then cost.
+void leave_pace_to_clients(int listener) {
+  constexpr std::string_view kPlainest = "reno";  // Every system has it, and lets everybody choose it.
+  ::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kPlainest.data(), kPlainest.size());
+}
+
 error_code open_acceptor(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, bool shared) {
   error_code error;
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
   if (!error && shared) acceptor.set_option(ReusePort(true), error);
+  if (!error && endpoint.address().is_loopback()) leave_pace_to_clients(acceptor.native_handle());
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) acceptor.non_blocking(true, error);

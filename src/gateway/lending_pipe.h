@@ -4,6 +4,7 @@
 // On one thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -29,8 +30,8 @@ class LendingPipe {
   bool open();
   void close();
   void drop(std::size_t rest);
-  // A copy of both that nobody will change; null: there is no room.
-  char* fixed_copy(std::string_view head, std::string_view added);
+  // A copy of both that nobody will change, for the body that begins there; null: there is no room.
+  const char* fixed_copy(std::string_view head, std::string_view added, const char* page);
 
   int source_ = -1;
   int sink_ = -1;
@@ -39,6 +40,8 @@ class LendingPipe {
   bool whole_ = false;     // It took all that there was.
   char* pages_ = nullptr;  // For heads, which are written one behind the other.
   std::size_t used_ = 0;
+  std::array<std::string_view, 64> known_ =
+      {};  // Some of them: the last one of a body is found where its address leads.
 };
 
 }  // namespace facetheory

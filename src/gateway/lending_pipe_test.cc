@@ -126,6 +126,23 @@ TEST_F(LendingPipeTest, WhatIsReadLateIsWhatWasSent) {
   EXPECT_EQ(connection.rest() == expected, true);
 }
 
+// The head of a body's last answer is not copied again when it is the same.
+TEST_F(LendingPipeTest, EachAnswerHasItsOwnHead) {
+  const auto body = memory_.copy_of("body");
+  const auto other = memory_.copy_of("other");
+  Connection connection;
+  std::string expected;
+  for (int i = 0; i < 2'000; ++i) {
+    const std::string head = std::string(100, 'h') + std::to_string(i / 3) + ", ";
+    const std::string added = i % 5 == 4 ? "added, " : "";
+    const std::string_view sent = i % 7 == 6 ? other->bytes() : body->bytes();
+    ASSERT_GT(pipe_.take(head, added, sent), 0U);
+    ASSERT_GT(pipe_.pass_on(connection.server), 0);
+    expected += head + added + std::string(sent);
+  }
+  EXPECT_EQ(connection.rest(), expected);
+}
+
 void LendingPipeTest::fill_one_socket_and_send_by_another() {
   const auto large = memory_.copy_of(text(16 << 20));
   const auto small = memory_.copy_of("small");

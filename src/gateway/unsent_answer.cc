@@ -18,16 +18,6 @@ constexpr std::size_t kLeastPieces = 4096;
 
 constexpr std::size_t kEmptyLine = 2;  // "\r\n"
 
-// From here on an answer is more than one segment, even where segments are largest.
-constexpr std::size_t kBurst = 32 << 10;
-
-// A write without bytes lets the system see that nothing waits to be sent: this server, not the network, set the pace.
-// BBR would otherwise take the pace for what the connection can carry, and send the next answer by its timers: on loopback
-// more than half of what 128 KiB cost. Where bytes still wait in a network card it changes nothing.
-void end_burst(int socket, std::size_t size) {
-  if (size >= kBurst) ::send(socket, nullptr, 0, MSG_NOSIGNAL);
-}
-
 iovec piece(std::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};  // Which sendmsg() does not write to.
 }
@@ -87,10 +77,7 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   const auto sent = send_some(socket, head, added, answer, 0);
   if (!sent) return Sent::failed;
   const std::size_t heading = head.size() + added.size();
-  if (sent->count == heading + answer.body.size()) {
-    end_burst(socket, sent->count);
-    return Sent::all;
-  }
+  if (sent->count == heading + answer.body.size()) return Sent::all;
   rest = std::make_unique<UnsentAnswer>();
   rest->answer_ = answer;
   if (sent->count < heading) {
@@ -111,10 +98,7 @@ Sent UnsentAnswer::go_on(int socket) {
     const std::size_t of_head = std::min(sent->count, head_.size());
     head_.erase(0, of_head);
     body_sent_ += sent->count - of_head;
-    if (body_sent_ == answer_.body.size() && head_.empty()) {
-      end_burst(socket, answer_.body.size());
-      return Sent::all;
-    }
+    if (body_sent_ == answer_.body.size() && head_.empty()) return Sent::all;
     if (sent->full) return Sent::some;
   }
 }
