@@ -20,8 +20,8 @@ using std::chrono::steady_clock;
 
 // Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
 // core that hits alone would fill.
-constexpr int kPatientNiceness = 9;
-constexpr int kLeisurelyNiceness = 12;
+constexpr int kPatientNiceness = 10;
+constexpr int kLeisurelyNiceness = 13;
 // How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
 // who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};

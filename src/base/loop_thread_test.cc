@@ -124,15 +124,15 @@ TEST(LoopThread, IsNicerOnlyIfItIsPatient) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, niceness), here);
   EXPECT_EQ(on(prompt, niceness), here);
-  EXPECT_EQ(on(patient, niceness), std::min(19, here + 9));
+  EXPECT_EQ(on(patient, niceness), std::min(19, here + 10));
   LoopThread leisurely("test", Urgency::leisurely);
-  EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 12));
+  EXPECT_EQ(on(leisurely, niceness), std::min(19, here + 13));
 }
 
 TEST(LoopThread, ThatIsPatientStartsThreadsThatAreAsNice) {
   LoopThread patient("test", Urgency::patient);
   const int there = on(patient, [] { return std::async(std::launch::async, niceness).get(); });
-  EXPECT_EQ(there, std::min(19, niceness() + 9));
+  EXPECT_EQ(there, std::min(19, niceness() + 10));
 }
 
 TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
