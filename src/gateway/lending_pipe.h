@@ -40,8 +40,8 @@ class LendingPipe {
   bool whole_ = false;     // It took all that there was.
   char* pages_ = nullptr;  // For heads, which are written one behind the other.
   std::size_t used_ = 0;
-  std::array<std::string_view, 64> known_ =
-      {};  // Some of them: the last one of a body is found where its address leads.
+  // Some of them: the last one of a body is found where its address leads.
+  std::array<std::string_view, 64> known_ = {};
 };
 
 }  // namespace facetheory

@@ -1,9 +1,9 @@
 // What was lent must come as it was, however late it is read, and nothing of it may come to somebody else.
 #include "facetheory/gateway/lending_pipe.h"
 
-#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,50 +16,51 @@
 
 #include "facetheory/base/fixed_bytes.h"
 
+#include "tests/support/raw_client.h"
+
 namespace facetheory {
 namespace {
 
 // Two ends of a connection; the server's does not wait.
 class Connection {
  public:
-  Connection() {
+  Connection() { ::close(listener_); }
+  ~Connection() { end(); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // All that comes until the server's end is closed.
+  std::string rest() {
+    end();
+    return client_.rest();
+  }
+
+ private:
+  static int listening() {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener, generic, size), 0);
+    EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener, 1), 0);
-    EXPECT_EQ(::getsockname(listener, generic, &size), 0);
-    EXPECT_EQ(::connect(client, generic, size), 0);
-    server = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
-    ::close(listener);
+    return listener;
   }
-  ~Connection() {
-    end();
-    ::close(client);
+  std::uint16_t port() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return ntohs(address.sin_port);
   }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
   void end() {
     if (server >= 0) ::close(server);
     server = -1;
   }
 
-  // All that comes until the server's end is closed.
-  std::string rest() {
-    end();
-    std::string all;
-    std::array<char, 65536> some;
-    for (ssize_t count = 0; (count = ::recv(client, some.data(), some.size(), 0)) > 0;)
-      all.append(some.data(), static_cast<std::size_t>(count));
-    return all;
-  }
+  const int listener_ = listening();
+  test::RawClient client_{port()};
 
-  const int client = ::socket(AF_INET, SOCK_STREAM, 0);
-  int server = -1;
+ public:
+  int server = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK);
 };
 
 std::string text(std::size_t size, std::size_t seed = 0) {
