@@ -5,19 +5,15 @@ Every case that must or should pass is a test. Those that docs/http_caching.md l
 the document is right, or this is red. The last case compares the score with those that the suite has stored of other caches.
 """
 import argparse
-import json
-import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-SUITE = ROOT / "tests/servers/node_modules/http-cache-tests"
+import suite
+
+DOCUMENT = suite.ROOT / "docs/http_caching.md"
 
 CONFIGURATION = """
 origin = "http://127.0.0.1:{origin}"
@@ -35,24 +31,6 @@ bypass = {{ headers = [] }}
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for_port(port, process):
-    for _ in range(400):
-        if process.poll() is not None:
-            break
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"nothing listens on port {port}")
-
-
 def start_gateway(facetheory, folder, origin):
     (folder / "facetheory.toml").write_text(CONFIGURATION.format(origin=origin))
     gateway = subprocess.Popen([facetheory, "serve"], cwd=folder, stderr=subprocess.PIPE, text=True)
@@ -64,7 +42,7 @@ def start_gateway(facetheory, folder, origin):
 
 def documented():
     """The ids in the document's tables of cases that fail."""
-    text = (ROOT / "docs/http_caching.md").read_text()
+    text = DOCUMENT.read_text()
     listed = []
     for row in re.findall(r"^\| (`.*?) \|", text[text.index("## What still fails"):], re.M):
         listed += re.findall(r"`([^`]+)`", row)
@@ -72,23 +50,10 @@ def documented():
 
 
 def run_suite(facetheory):
-    origin = free_port()
-    environment = {**os.environ, "npm_config_protocol": "http", "npm_config_port": str(origin)}
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        environment["npm_config_pidfile"] = str(folder / "pid")
-        server = subprocess.Popen(["node", "server/server.mjs"], cwd=SUITE, env=environment, stdout=subprocess.DEVNULL)
-        gateway = None
-        try:
-            wait_for_port(origin, server)
-            gateway, url = start_gateway(facetheory, folder, origin)
-            found = subprocess.run(["node", "--no-warnings", HERE / "run_suite.mjs", url], stdout=subprocess.PIPE, text=True, timeout=150)
-            return json.loads(found.stdout)
-        finally:
-            for process in (gateway, server):
-                if process:
-                    process.terminate()
-                    process.wait(10)
+    with suite.origin() as origin, tempfile.TemporaryDirectory() as folder:
+        gateway, url = start_gateway(facetheory, pathlib.Path(folder), origin)
+        with suite.ended(gateway):
+            return suite.run(url)
 
 
 def main():
@@ -117,9 +82,9 @@ def main():
     unknown = sorted(set(expected_to_fail) - {case["id"] for case in judged if case["depends"]})
     say(not unknown, "the document lists cases that exist", ", ".join(unknown))
 
-    score = sum(case["passed"] and case["depends"] for case in judged if case["kind"] == "required")
+    score = suite.score(found)
     scores = {"facetheory": score, **found["peers"]}
-    text = (ROOT / "docs/http_caching.md").read_text()
+    text = DOCUMENT.read_text()
     wrong = [f"{name} passes {passed}" for name, passed in scores.items() if f"| {name} | {passed} |" not in text]
     say(not wrong, "the document has the scores", "; ".join(wrong))
     say(score > max(found["peers"].values()), "the score is above every peer's", str(scores))
