@@ -21,6 +21,9 @@ class FixedMemory {
   // Null: there is no room for them.
   std::shared_ptr<const FixedBytes> copy_of(std::string_view bytes);
 
+  std::size_t bytes_in_use() const { return taken_->bytes; }
+  std::size_t most() const { return most_; }
+
  private:
   friend class FixedBytes;
 

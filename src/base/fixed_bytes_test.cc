@@ -37,7 +37,9 @@ TEST(FixedBytes, TakeNoMoreThanTheirMemory) {
   ASSERT_NE(first, nullptr);
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(memory.copy_of("b"), nullptr);
+  EXPECT_EQ(memory.bytes_in_use(), memory.most());
   first.reset();
+  EXPECT_EQ(memory.bytes_in_use(), kPage);
   EXPECT_EQ(memory.copy_of(std::string(2 * kPage + 1, 'x')), nullptr);
   EXPECT_NE(memory.copy_of(std::string(2 * kPage, 'x')), nullptr);
 }

@@ -154,6 +154,10 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
      [](const ConfigValue& value, Limits& limits) {
        assign(limits.idle_timeout, value.duration(milliseconds(100), hours(1)));
      }},
+    {"tunnel_timeout",
+     [](const ConfigValue& value, Limits& limits) {
+       assign(limits.tunnel_timeout, value.duration(milliseconds(100), hours(24)));
+     }},
     {"drain_timeout",
      [](const ConfigValue& value, Limits& limits) {
        assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1)));

@@ -41,10 +41,11 @@ struct Limits {
   int renders = 64;  // At once, in this process.
   std::chrono::milliseconds header_timeout{
       10'000};  // From the first byte of a request to the end of its header.
-  std::chrono::milliseconds body_timeout{60'000};   // Longest silence within a request's body.
-  std::chrono::milliseconds write_timeout{60'000};  // Longest time without a byte taken by the client.
-  std::chrono::milliseconds idle_timeout{60'000};   // Between two requests of a connection.
-  std::chrono::milliseconds drain_timeout{30'000};  // For what is under way at the end.
+  std::chrono::milliseconds body_timeout{60'000};       // Longest silence within a request's body.
+  std::chrono::milliseconds write_timeout{60'000};      // Longest time without a byte taken by the client.
+  std::chrono::milliseconds idle_timeout{60'000};       // Between two requests of a connection.
+  std::chrono::milliseconds tunnel_timeout{3'600'000};  // Longest silence, in both directions, of a tunnel.
+  std::chrono::milliseconds drain_timeout{30'000};      // For what is under way at the end.
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };

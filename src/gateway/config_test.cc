@@ -217,6 +217,7 @@ header_timeout = "1s"
 body_timeout = "2s"
 write_timeout = "3s"
 idle_timeout = "4s"
+tunnel_timeout = "5s"
 drain_timeout = "0s"
 )"))
                             .limits;
@@ -229,6 +230,7 @@ drain_timeout = "0s"
                             .body_timeout = seconds(2),
                             .write_timeout = seconds(3),
                             .idle_timeout = seconds(4),
+                            .tunnel_timeout = seconds(5),
                             .drain_timeout = seconds(0)}));
   EXPECT_EQ(read(with_origin("[limits]\nbody_bytes = \"unlimited\"")).limits.body_bytes, std::nullopt);
 }

@@ -409,6 +409,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   CacheStatus status;
   status.forwarded = forwarded;
   pass.added.add("Via", std::string(kVia));
+  pass.tunnel_timeout = site_->config.limits.tunnel_timeout;
   add_cache_status(pass.added, status, state_);
   if (asked_.rules.kind == RequestKind::invalidate) {
     pass.before_answer = [this](int answered, const Headers& headers) {

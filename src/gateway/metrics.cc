@@ -182,8 +182,10 @@ void add_engine(Exposition& out, const EngineSnapshot& engine) {
   out.value(engine.pointers_in_memory);
   out.family("facetheory_memory_bytes", MetricType::Gauge, "Memory in use, by what for.");
   out.value(engine.page_bytes, {{"kind", "pages"}});
+  out.value(engine.lent_bytes, {{"kind", "lent"}});
   out.family("facetheory_memory_limit_bytes", MetricType::Gauge, "The most that may be in use, by what for.");
   out.value(engine.page_bytes_limit, {{"kind", "pages"}});
+  out.value(engine.lent_bytes_limit, {{"kind", "lent"}});
   out.family("facetheory_table_up", MetricType::Gauge,
              "0 while the table has failed so often that it is hardly asked.");
   out.value(engine.table_down ? 0.0 : 1.0);

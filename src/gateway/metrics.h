@@ -98,6 +98,7 @@ struct EngineSnapshot {
   std::uint64_t pages_in_memory = 0;
   std::uint64_t page_bytes = 0;
   std::uint64_t page_bytes_limit = 0;
+  std::uint64_t lent_bytes = 0, lent_bytes_limit = 0;  // FixedMemory's.
   std::uint64_t pointers_in_memory = 0;
   bool table_down = false;
 };

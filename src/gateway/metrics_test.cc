@@ -184,6 +184,8 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
             .pages_in_memory = 7,
             .page_bytes = 8,
             .page_bytes_limit = 9,
+            .lent_bytes = 15,
+            .lent_bytes_limit = 16,
             .pointers_in_memory = 10,
             .table_down = true};
   server = {
@@ -198,6 +200,8 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
   EXPECT_EQ(value(text, "facetheory_pages_in_memory"), 7);
   EXPECT_EQ(value(text, R"(facetheory_memory_bytes{kind="pages"})"), 8);
   EXPECT_EQ(value(text, R"(facetheory_memory_limit_bytes{kind="pages"})"), 9);
+  EXPECT_EQ(value(text, R"(facetheory_memory_bytes{kind="lent"})"), 15);
+  EXPECT_EQ(value(text, R"(facetheory_memory_limit_bytes{kind="lent"})"), 16);
   EXPECT_EQ(value(text, "facetheory_pointers_in_memory"), 10);
   EXPECT_EQ(value(text, "facetheory_table_up"), 0);
   EXPECT_EQ(value(text, "facetheory_connections"), 11);

@@ -1,6 +1,7 @@
 #include "facetheory/gateway/pass_through.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -55,7 +56,7 @@ class Passing {
         pass_(pass),
         may_send_(executor),
         decision_(executor, std::chrono::steady_clock::time_point::max()),
-        farewell_(executor) {}
+        tunnel_end_(executor) {}
 
   // Both directions; the answer decides when it is over.
   Task<Result<void>> run() {
@@ -196,10 +197,10 @@ class Passing {
   Task<void> tunnel() {
     auto told = co_await client_.switch_protocols(std::move(switched_));
     if (!told) co_return;
-    farewell_.expires_at(std::chrono::steady_clock::time_point::max());
+    something_moves();
     Task<void> up = from_client();
     Task<void> down = from_origin();
-    Task<void> end = wait_for_farewell();
+    Task<void> end = wait_for_tunnel_end();
     co_await ((std::move(up) && std::move(down)) || std::move(end));
   }
 
@@ -208,6 +209,7 @@ class Passing {
     for (;;) {
       auto piece = co_await client_.read();
       if (!piece || piece->empty()) break;
+      something_moves();
       auto written = co_await origin_.write(*piece);
       if (!written) break;
     }
@@ -219,6 +221,7 @@ class Passing {
     for (;;) {
       auto piece = co_await origin_.read();
       if (!piece || piece->empty()) break;
+      something_moves();
       auto written = co_await client_.write(*piece);
       if (!written) break;
     }
@@ -226,15 +229,22 @@ class Passing {
     client_.shut_down_sending();
   }
 
-  void one_has_ended() {
-    farewell_at_ = std::chrono::steady_clock::now() + kTunnelFarewell;
-    farewell_.expires_at(farewell_at_);
+  void something_moves() {
+    if (!half_ended_) tunnel_ends_at_ = std::chrono::steady_clock::now() + pass_.tunnel_timeout;
   }
 
-  Task<void> wait_for_farewell() {
-    while (std::chrono::steady_clock::now() < farewell_at_) {
+  void one_has_ended() {
+    half_ended_ = true;
+    tunnel_ends_at_ = std::min(tunnel_ends_at_, std::chrono::steady_clock::now() + kTunnelFarewell);
+    tunnel_end_.cancel();
+  }
+
+  // That moment may move in either direction meanwhile; only where it comes nearer the timer is told.
+  Task<void> wait_for_tunnel_end() {
+    while (std::chrono::steady_clock::now() < tunnel_ends_at_) {
+      tunnel_end_.expires_at(tunnel_ends_at_);
       boost::system::error_code moved;
-      co_await farewell_.async_wait(asio::redirect_error(asio::use_awaitable, moved));
+      co_await tunnel_end_.async_wait(asio::redirect_error(asio::use_awaitable, moved));
     }
   }
 
@@ -243,14 +253,15 @@ class Passing {
   PassThrough& pass_;
   asio::steady_timer may_send_;  // Cancelled: the origin wants the body.
   asio::steady_timer decision_;  // Cancelled: decided_.
-  asio::steady_timer farewell_;
-  std::chrono::steady_clock::time_point farewell_at_ = std::chrono::steady_clock::time_point::max();
+  asio::steady_timer tunnel_end_;
+  std::chrono::steady_clock::time_point tunnel_ends_at_;
   std::optional<Error> failure_;  // Of the origin.
   std::optional<Error> refusal_;  // The client's mistake.
   Headers switched_;
   bool sent_ = false;     // The request, whole.
   bool decided_ = false;  // What the answer changes has been seen to.
   bool tunnel_ = false;
+  bool half_ended_ = false;  // One direction of the tunnel.
 };
 
 using Opened = Result<std::unique_ptr<HttpExchange>>;

@@ -180,6 +180,8 @@ MetricsSources Service::State::sources() {
     snapshot.pages_in_memory = now.bodies_in_memory;
     snapshot.page_bytes = now.bytes_in_memory;
     snapshot.page_bytes_limit = body_memory(config_);
+    snapshot.lent_bytes = fixed_.bytes_in_use();
+    snapshot.lent_bytes_limit = fixed_.most();
     snapshot.pointers_in_memory = now.pointers;
     snapshot.table_down = now.table_down;
     return snapshot;
