@@ -102,8 +102,8 @@ class [[nodiscard]] Result {
   }
 
   union {
-    T value_;
-    Error error_;
+    T value_;      // NOLINT(readability-identifier-naming): a member of the class like any other
+    Error error_;  // NOLINT(readability-identifier-naming)
   };
   bool has_value_;
 };

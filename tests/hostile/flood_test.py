@@ -40,13 +40,6 @@ def start(s, limits="", origin=None, **options):
     return gateway
 
 
-def grows_by_less_than(gateway, before, megabytes):
-    if gateway.sanitized():
-        megabytes *= 4  # Its notes are several times as long as what they are about.
-    grown = gateway.memory() - before
-    check(grown < megabytes << 20, f"memory has grown by {grown >> 20} MiB, not by less than {megabytes}")
-
-
 async def _drip(port, begin, piece, pause, results):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(begin)
@@ -80,7 +73,7 @@ def headers_that_drip_are_cut_off_in_time(s):
     before, began = gateway.memory(), time.monotonic()
     crowd = crowd_drips(gateway, MANY, b"GET / HTTP/1.1\r\nHost: site.test\r\nX: ", b"y")
     others_are_served(gateway)
-    grows_by_less_than(gateway, before, 40)
+    gateway.takes_less_than(40, before)
     results = crowd.result(30)
     check(time.monotonic() - began < 10, "they were cut off too late")
     check(all(isinstance(r, OSError) or r.startswith(b"HTTP/1.1 408") for r in results), f"{[r for r in results if isinstance(r, bytes)][:3]}")
@@ -95,7 +88,7 @@ def bodies_that_drip_keep_nobody_from_pages(s):
     time.sleep(0.3)
     others_are_served(gateway)
     same(ask(gateway, "/long/new").isr, "miss", "a page that must be made")
-    grows_by_less_than(gateway, before, 60)
+    gateway.takes_less_than(60, before)
     results = crowd.result(60)
     check(all(isinstance(r, OSError) or r.startswith((b"HTTP/1.1 200", b"HTTP/1.1 408", b"HTTP/1.1 502", b"HTTP/1.1 503")) for r in results),
             f"{results[:3]}")
@@ -111,7 +104,7 @@ def headers_that_are_never_ended_cost_what_they_are(s):
         client.send(b"GET / HTTP/1.1\r\nHost: site.test\r\n" + b"X: yyyyyyyyyyyy\r\n" * 200 + b"Y: " + b"y" * 28_000)
         clients.append(client)
     others_are_served(gateway)
-    grows_by_less_than(gateway, before, MANY * 128 // 1024 + 20)
+    gateway.takes_less_than(MANY * 128 // 1024 + 20, before)
     for client in clients:
         same(client.answer().status, 408, "cut off")
         client.closed()
@@ -126,7 +119,7 @@ def floods_of_fields_are_refused_at_once(s):
             same(client.send(b"GET / HTTP/1.1\r\nHost: site.test\r\n" + flood + b"\r\n\r\n").answer().status, status, "refused")
             client.close()
     others_are_served(gateway)
-    grows_by_less_than(gateway, before, 30)
+    gateway.takes_less_than(30, before)
 
 
 def a_hundred_thousand_pipelined_requests_are_answered_one_after_the_other(s):
@@ -145,7 +138,7 @@ def a_hundred_thousand_pipelined_requests_are_answered_one_after_the_other(s):
         tail = tail[tail.rfind(text) + len(text):] if text in tail else tail
     sender.join(30)
     client.close()
-    grows_by_less_than(gateway, before, 30)
+    gateway.takes_less_than(30, before)
     others_are_served(gateway)
 
 
@@ -169,7 +162,7 @@ def whoever_reads_none_of_its_answers_is_not_read_from_either(s):
                 clients.remove(client)
                 client.close()
     check(sent < 400 << 20, f"{sent} bytes were taken from clients that read nothing")
-    grows_by_less_than(gateway, before, 60)
+    gateway.takes_less_than(60, before)
     others_are_served(gateway)
     for client in clients:
         client.close()
@@ -193,7 +186,7 @@ def answers_that_nobody_reads_wait_at_the_origin(s):
         clients.append(client)
     time.sleep(1)
     others_are_served(gateway)
-    grows_by_less_than(gateway, before, 100)
+    gateway.takes_less_than(100, before)
     until(lambda: gateway.counts("facetheory_connections") == 0, "they are cut off", limit=20)
     for client in clients:
         client.close()

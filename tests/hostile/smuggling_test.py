@@ -20,7 +20,7 @@ from wire import HOST, RecordingOrigin, Wire, get, page
 
 STATES = {"hit": "/long", "miss": "/long", "stale": "/short"}  # Below /short pages are fresh for a second.
 WAYS = ("alone", "behind")
-MEMORY = 512 << 20  # What a gateway may need for all of this; the pages alone are a few megabytes.
+MEMORY = 512  # MiB: what a gateway may need for all of this; the pages alone are a few megabytes.
 SETTLED = 1.1  # Seconds after which what is below /short is stale.
 
 
@@ -170,7 +170,7 @@ def try_vector(number):
                 faults, bed.origin.faults = bed.origin.faults, []
                 same(faults, [], "what came to the origin and should not, from this vector or another at the same moment")
                 same(bed.origin.index[""], [], "requests of nobody")
-                check(bed.gateway.memory() < MEMORY, f"{bed.gateway.memory()} bytes of memory")
+                bed.gateway.takes_less_than(MEMORY)
             except Exception as error:
                 raise AssertionError(f"{state}, {way}: {error}; {vector.why}: {fill_in(vector.data, path)[:400]!r}") from error
     return case

@@ -426,10 +426,13 @@ class Gateway:
                 return int(line.split()[1]) * 1024
         raise AssertionError(f"{self.name} is gone")
 
-    def sanitized(self):
-        """Whether it runs under a sanitizer, which keeps notes on every byte of its memory."""
+    def takes_less_than(self, megabytes, before=0):
+        """Checks its memory, or by how much that is more than before."""
         mapped = pathlib.Path(f"/proc/{self.process.pid}/maps").read_text()
-        return "libasan" in mapped or "libtsan" in mapped
+        if "libasan" in mapped or "libtsan" in mapped:
+            megabytes *= 4  # A sanitizer keeps notes on every byte, and for a while what was freed.
+        taken = self.memory() - before
+        check(taken < megabytes << 20, f"it takes {taken >> 20} MiB {'more ' if before else ''}of memory, not less than {megabytes}")
 
     def signal(self, number):
         os.kill(self.process.pid, number)
