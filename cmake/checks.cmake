@@ -14,5 +14,7 @@ facetheory_check(coverage_self_test ${PROJECT_SOURCE_DIR}/tools/check_coverage -
 facetheory_check(run /usr/bin/python3 tests/examples/run_test.py)
 facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_DIR})
 facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})
-# Uses all cores by itself.
-set_tests_properties(clang PROPERTIES TIMEOUT 900 RUN_SERIAL ON)
+# The fuzz programs are built, and each runs the inputs that it begins with.
+facetheory_check(fuzz ${PROJECT_SOURCE_DIR}/tools/fuzz --runs 1)
+# Use all cores by themselves.
+set_tests_properties(clang fuzz PROPERTIES TIMEOUT 900 RUN_SERIAL ON)

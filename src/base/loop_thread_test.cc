@@ -62,7 +62,7 @@ TEST(LoopThread, FinishesWhatHasBegunBeforeItBeginsMore) {
     std::vector<std::string> done;
     std::promise<void> all_given, all_done;
     boost::asio::post(loop.executor(), [&] { all_given.get_future().wait(); });
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
       loop.when_idle([&, i] {
         done.push_back("begun " + std::to_string(i));
         boost::asio::post(loop.executor(), [&, i] {
@@ -72,6 +72,7 @@ TEST(LoopThread, FinishesWhatHasBegunBeforeItBeginsMore) {
           });
         });
       });
+    }
     boost::asio::post(loop.executor(), [&] { done.emplace_back("given last"); });
     all_given.set_value();
     all_done.get_future().wait();

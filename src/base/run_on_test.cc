@@ -29,7 +29,7 @@ class RunOnTest : public testing::Test {
       }
     };
     asio::co_spawn(loop_, caller(strand_, outcome_, std::move(task)),
-                   asio::bind_cancellation_slot(cancellation_.slot(), [](std::exception_ptr) {}));
+                   asio::bind_cancellation_slot(cancellation_.slot(), [](const std::exception_ptr&) {}));
   }
 
   asio::io_context loop_;

@@ -75,9 +75,10 @@ TEST(ChunkedDecoder, GivesTheContentAndTheTrailersHoweverTheBytesAreCut) {
     EXPECT_EQ(decode(one.bytes + "HTTP/1.1 200 OK\r\n"), expected) << one.why << ", with more behind it";
     for (std::size_t first = 1; first < one.bytes.size(); ++first) {
       EXPECT_EQ(decode(one.bytes, {first}), expected) << one.why << ", cut at " << first;
-      for (std::size_t second = first + 1; second < one.bytes.size(); ++second)
+      for (std::size_t second = first + 1; second < one.bytes.size(); ++second) {
         EXPECT_EQ(decode(one.bytes, {first, second}), expected)
             << one.why << ", cut at " << first << " and " << second;
+      }
       EXPECT_EQ(decode(one.bytes.substr(0, first)).state, State::more) << one.why << ", only " << first;
     }
   }
@@ -140,7 +141,7 @@ TEST(ChunkedDecoder, BoundsExtensionsAndTrailers) {
   const std::string large = "A: " + std::string(16 * 1024 - 7, 'a') + "\r\n";
   EXPECT_EQ(decode("0\r\n" + large + "\r\n").state, State::end);
   EXPECT_EQ(decode("0\r\nb" + large + "\r\n").state, State::bad);
-  EXPECT_EQ(decode("0\r\nA: " + std::string(16 * 1024, 'a')).state, State::bad)
+  EXPECT_EQ(decode("0\r\nA: " + std::string(std::size_t{16} * 1024, 'a')).state, State::bad)
       << "before the line has ended";
 }
 

@@ -10,9 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace test;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST(HttpClientFraming, LosingTheConnectionAfterTheRequestIsAmbiguous) {
   const std::vector<std::pair<std::string, std::string>> cases = {

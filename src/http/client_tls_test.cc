@@ -16,7 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace test;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 

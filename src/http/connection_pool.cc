@@ -48,20 +48,6 @@ bool expect_name(SSL* ssl, const std::string& host, bool verify) {
          (!verify || SSL_set1_host(ssl, host.c_str()) == 1);
 }
 
-// From the file, or the system's where there is none.
-Result<void> load_roots(asio::ssl::context& tls, const std::string& ca_file) {
-  error_code failed;
-  if (ca_file.empty()) {
-    tls.set_default_verify_paths(failed);
-  } else {
-    tls.load_verify_file(ca_file, failed);
-  }
-  if (!failed) return {};
-  return Error{ErrorCode::invalid, (ca_file.empty() ? "the system's trusted roots" : ca_file) +
-                                       " cannot be loaded: " + failed.message() +
-                                       "; it must be a readable PEM file of certificates"};
-}
-
 }  // namespace
 
 std::string milliseconds_text(std::chrono::milliseconds duration) {
@@ -218,11 +204,6 @@ void ConnectionPool::load_trust() {
   if (loaded) return;
   broken_trust_ = std::move(loaded).error();
   if (!options_.ca_file.empty()) broken_trust_->message = "ca_file " + broken_trust_->message;
-}
-
-Result<void> check_ca_file(const std::string& ca_file) {
-  asio::ssl::context tls(asio::ssl::context::tls_client);
-  return load_roots(tls, ca_file);
 }
 
 Error ConnectionPool::failure(ErrorCode code, std::string_view phase, std::string_view why) const {

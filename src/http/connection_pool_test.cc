@@ -18,7 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace test;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -31,13 +30,14 @@ class DeafListener {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     sockets_.push_back(::socket(AF_INET, SOCK_STREAM, 0));
-    ::bind(sockets_[0], reinterpret_cast<sockaddr*>(&address), size);
+    EXPECT_EQ(::bind(sockets_[0], reinterpret_cast<sockaddr*>(&address), size), 0);
     ::listen(sockets_[0], 0);
     ::getsockname(sockets_[0], reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
     for (int i = 0; i < 8; ++i) {
       sockets_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-      ::connect(sockets_.back(), reinterpret_cast<sockaddr*>(&address), size);
+      [[maybe_unused]] const int begun =
+          ::connect(sockets_.back(), reinterpret_cast<sockaddr*>(&address), size);
     }
   }
   ~DeafListener() {

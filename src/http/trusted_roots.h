@@ -5,9 +5,16 @@
 
 #include "facetheory/base/result.h"
 
+namespace boost::asio::ssl {
+class context;
+}
+
 namespace facetheory {
 
-// Whether a client can take its roots from this file (HttpClientOptions::ca_file). The error names the file.
+// From the file, or the system's where its name is empty. The error names the file.
+Result<void> load_roots(boost::asio::ssl::context& tls, const std::string& ca_file);
+
+// Whether a client can take its roots from this file (HttpClientOptions::ca_file).
 Result<void> check_ca_file(const std::string& ca_file);
 
 }  // namespace facetheory
