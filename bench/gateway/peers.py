@@ -59,7 +59,8 @@ class Peer:
 class Ours(Peer):
     name = "ours"
     title = "facetheory"
-    setup = "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default"
+    setup = ("`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` too, but for "
+             "Zipf (2 GiB, as much as HAProxy) and growth")
 
     def __init__(self, bed, options, memory=None, data=None):
         super().__init__(bed, options)

@@ -1,7 +1,12 @@
 // What is passed on, through a whole gateway: bodies, trailers, interim answers, other protocols, origins that fail.
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>
@@ -580,19 +585,20 @@ std::unique_ptr<Service> with_tunnels_of(std::chrono::milliseconds timeout, cons
 }
 
 TEST(GatewayPass, ATunnelInWhichNothingMovesIsClosedAtBothEnds) {
-  ScriptedServer origin([](Peer& peer) {
+  std::promise<bool> closed;
+  ScriptedServer origin([&](Peer& peer) {
     ASSERT_TRUE(peer.read_request());
     peer.write(kSwitched);
-    peer.wait_for_close();
+    closed.set_value(peer.wait_for_close());
   });
   const auto service = with_tunnels_of(200ms, origin);
   RawClient client(service->listening().front().port);
   const auto began = std::chrono::steady_clock::now();
   open_tunnel(client);
   EXPECT_EQ(client.rest(), "");
-  const auto took = std::chrono::steady_clock::now() - began;
-  EXPECT_GE(took, 200ms);
-  EXPECT_LT(took, 5s);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 200ms);
+  EXPECT_TRUE(closed.get_future().get());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
 }
 
 TEST(GatewayPass, ATunnelOfWhichOneSideHasEndedMayGoOnForTenSeconds) {
@@ -602,10 +608,10 @@ TEST(GatewayPass, ATunnelOfWhichOneSideHasEndedMayGoOnForTenSeconds) {
     while (peer.write("x"))
       std::this_thread::sleep_for(100ms);
   });
-  const auto service = with_tunnels_of(1h, origin);
+  const auto service = with_tunnels_of(1s, origin);
   RawClient client(service->listening().front().port);
   open_tunnel(client);
-  client.exactly(3);  // It is under way.
+  EXPECT_EQ(client.exactly(3), "xxx");  // It is under way.
   client.shut_down_sending();
   const auto began = std::chrono::steady_clock::now();
   EXPECT_GT(client.rest().size(), 50U);
@@ -614,24 +620,46 @@ TEST(GatewayPass, ATunnelOfWhichOneSideHasEndedMayGoOnForTenSeconds) {
   EXPECT_LT(took, 15s);
 }
 
+TEST(GatewayPass, ATunnelThatTheOriginHasEndedTakesWhatTheClientStillSends) {
+  std::promise<std::string> got;
+  ScriptedServer origin([&](Peer& peer) {
+    ASSERT_TRUE(peer.read_request());
+    peer.write(kSwitched);
+    peer.write("all said");
+    peer.end_writing();
+    got.set_value(peer.read(10));
+  });
+  const auto service = with_tunnels_of(1h, origin);
+  RawClient client(service->listening().front().port);
+  open_tunnel(client);
+  client.rest();
+  for (int i = 0; i < 10; ++i) {
+    client.send("y");
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(got.get_future().get(), "yyyyyyyyyy");
+}
+
 // Long enough in all, never silent for long: what moves in one direction counts for both.
 TEST(GatewayPass, ATunnelInWhichOneSideTalksStaysOpen) {
   ScriptedServer origin([](Peer& peer) {
     ASSERT_TRUE(peer.read_request());
     peer.write(kSwitched);
+    peer.read(1);
     for (int i = 0; i < 12; ++i) {
-      std::this_thread::sleep_for(100ms);
+      std::this_thread::sleep_for(250ms);
       peer.write("x");
     }
     peer.write("your turn");
     peer.write(peer.read(13));
   });
-  const auto service = with_tunnels_of(600ms, origin);
+  const auto service = with_tunnels_of(2s, origin);
   RawClient client(service->listening().front().port);
   open_tunnel(client);
+  client.send("!");
   EXPECT_EQ(client.until("turn"), "xxxxxxxxxxxxyour turn");
   for (int i = 0; i < 12; ++i) {
-    std::this_thread::sleep_for(100ms);
+    std::this_thread::sleep_for(250ms);
     client.send("y");
   }
   client.send(".");

@@ -212,6 +212,7 @@ class Passing {
       something_moves();
       auto written = co_await origin_.write(*piece);
       if (!written) break;
+      something_moves();
     }
     one_has_ended();
     [[maybe_unused]] auto shut = co_await origin_.shutdown_write();
@@ -224,6 +225,7 @@ class Passing {
       something_moves();
       auto written = co_await client_.write(*piece);
       if (!written) break;
+      something_moves();
     }
     one_has_ended();
     client_.shut_down_sending();
@@ -234,8 +236,8 @@ class Passing {
   }
 
   void one_has_ended() {
-    half_ended_ = true;
-    tunnel_ends_at_ = std::min(tunnel_ends_at_, std::chrono::steady_clock::now() + kTunnelFarewell);
+    if (std::exchange(half_ended_, true)) return;
+    tunnel_ends_at_ = std::chrono::steady_clock::now() + kTunnelFarewell;
     tunnel_end_.cancel();
   }
 

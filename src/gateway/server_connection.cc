@@ -445,8 +445,7 @@ Task<Result<std::string_view>> ServerConnection::receive() {
 }
 
 Task<Result<std::string_view>> ServerConnection::read() {
-  const bool tunnel = sending_ == Sending::tunnel;
-  if (!tunnel && body_ended_) co_return std::string_view();
+  if (!tunnel_ && body_ended_) co_return std::string_view();
   if (continue_expected_) {
     auto told = co_await interim(100, {});
     if (!told) co_return std::move(told).error();
@@ -457,18 +456,18 @@ Task<Result<std::string_view>> ServerConnection::read() {
       piece_ = std::exchange(input_, {});
       bytes = piece_;
     } else {
-      if (!tunnel) read_deadline_ = steady_clock::now() + limits_->body_timeout;
+      if (!tunnel_) read_deadline_ = steady_clock::now() + limits_->body_timeout;
       auto received = co_await receive();
       read_deadline_ = Moment::max();
       if (!received) co_return std::move(received).error();
       bytes = *received;
-      if (tunnel) co_return bytes;
+      if (tunnel_) co_return bytes;
       if (bytes.empty()) {
         client_left_ = true;
         co_return client_gone("the client left in the middle of the request's body");
       }
     }
-    if (tunnel) co_return bytes;
+    if (tunnel_) co_return bytes;
 
     std::string_view content;
     if (framing_.kind == BodyFraming::Kind::length) {
@@ -523,7 +522,7 @@ Task<Result<void>> ServerConnection::send(std::vector<asio::const_buffer> buffer
                                                buffers.end());
     std::size_t count = socket_.write_some(rest, error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
-      if (sending_ != Sending::tunnel) give_time_to_read();
+      if (!tunnel_) give_time_to_read();
       error = {};
       co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, error));
       write_deadline_ = Moment::max();
@@ -651,7 +650,8 @@ Task<Result<void>> ServerConnection::switch_protocols(Headers headers) {
   const std::string head = head_of(101, headers, std::nullopt);
   std::vector<asio::const_buffer> buffers{asio::buffer(head)};
   auto sent = co_await send(std::move(buffers));
-  sending_ = Sending::tunnel;
+  sending_ = Sending::until_close;
+  tunnel_ = true;
   co_return sent;
 }
 

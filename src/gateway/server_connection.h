@@ -95,7 +95,7 @@ class ServerConnection final : public ServerExchange,
 
  private:
   // How the answer's body is framed.
-  enum class Sending { nothing_yet, no_body, length, chunked, until_close, tunnel, ended };
+  enum class Sending { nothing_yet, no_body, length, chunked, until_close, ended };
 
   void wait_for_request();
   void wait_readable();
@@ -148,6 +148,7 @@ class ServerConnection final : public ServerExchange,
   bool busy_ = false;                    // A request is being answered.
   std::unique_ptr<UnsentAnswer> unsent_;
   bool close_after_ = false;
+  bool tunnel_ = false;  // The bytes of another protocol, from now on to the end.
   bool timed_out_ = false;
   bool client_left_ = false;
   bool parting_ = false;  // All is said; the client may read it in peace.

@@ -142,6 +142,8 @@ class SocketPeer final : public Peer {
     return closed_;
   }
 
+  void end_writing() override { ::shutdown(fd_, SHUT_WR); }
+
   void reset() override {
     const linger at_once{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

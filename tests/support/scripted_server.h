@@ -28,6 +28,8 @@ class Peer {
   virtual bool write(std::string_view bytes) = 0;
   // Says nothing until the client closes the connection; false: it did not within ten seconds.
   virtual bool wait_for_close() = 0;
+  // Ends its own direction; the client's goes on.
+  virtual void end_writing() = 0;
   // Closes the connection abruptly (RST). Returning from the script closes it in order.
   virtual void reset() = 0;
   // Which connection of the server this is, from 0.
