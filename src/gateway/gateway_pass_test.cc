@@ -1,10 +1,8 @@
 // What is passed on, through a whole gateway: bodies, trailers, interim answers, other protocols, origins that fail.
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -548,122 +546,6 @@ Config one_connection(const ScriptedServer& origin) {
   config.origins.at("default").connections = 1;
   config.origins.at("default").connect_timeout = 100ms;
   return config;
-}
-
-constexpr std::string_view kSwitched =
-    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
-
-void open_tunnel(RawClient& client) {
-  client.send("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
-  EXPECT_THAT(client.until("\r\n\r\n"), StartsWith("HTTP/1.1 101"));
-}
-
-TEST(GatewayPass, ATunnelKeepsNobodyElseFromTheOrigin) {
-  ScriptedServer origin([](Peer& peer) {
-    while (const auto request = peer.read_request()) {
-      if (request->find("Upgrade: ") == std::string::npos) {
-        peer.write(test::http_answer(200, "page"));
-        continue;
-      }
-      peer.write(kSwitched);
-      peer.wait_for_close();
-      return;
-    }
-  });
-  auto service = *Service::start(one_connection(origin));
-  RawClient tunnel(service->listening().front().port);
-  open_tunnel(tunnel);
-  RawClient client(service->listening().front().port);
-  client.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_EQ(read_reply(client).body, "page");
-}
-
-std::unique_ptr<Service> with_tunnels_of(std::chrono::milliseconds timeout, const ScriptedServer& origin) {
-  Config config = one_connection(origin);
-  config.limits.tunnel_timeout = timeout;
-  return *Service::start(std::move(config));
-}
-
-TEST(GatewayPass, ATunnelInWhichNothingMovesIsClosedAtBothEnds) {
-  std::promise<bool> closed;
-  ScriptedServer origin([&](Peer& peer) {
-    ASSERT_TRUE(peer.read_request());
-    peer.write(kSwitched);
-    closed.set_value(peer.wait_for_close());
-  });
-  const auto service = with_tunnels_of(200ms, origin);
-  RawClient client(service->listening().front().port);
-  const auto began = std::chrono::steady_clock::now();
-  open_tunnel(client);
-  EXPECT_EQ(client.rest(), "");
-  EXPECT_GE(std::chrono::steady_clock::now() - began, 200ms);
-  EXPECT_TRUE(closed.get_future().get());
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
-}
-
-TEST(GatewayPass, ATunnelOfWhichOneSideHasEndedMayGoOnForTenSeconds) {
-  ScriptedServer origin([](Peer& peer) {
-    ASSERT_TRUE(peer.read_request());
-    peer.write(kSwitched);
-    while (peer.write("x"))
-      std::this_thread::sleep_for(100ms);
-  });
-  const auto service = with_tunnels_of(1s, origin);
-  RawClient client(service->listening().front().port);
-  open_tunnel(client);
-  EXPECT_EQ(client.exactly(3), "xxx");  // It is under way.
-  client.shut_down_sending();
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_GT(client.rest().size(), 50U);
-  const auto took = std::chrono::steady_clock::now() - began;
-  EXPECT_GE(took, 9s);
-  EXPECT_LT(took, 15s);
-}
-
-TEST(GatewayPass, ATunnelThatTheOriginHasEndedTakesWhatTheClientStillSends) {
-  std::promise<std::string> got;
-  ScriptedServer origin([&](Peer& peer) {
-    ASSERT_TRUE(peer.read_request());
-    peer.write(kSwitched);
-    peer.write("all said");
-    peer.end_writing();
-    got.set_value(peer.read(10));
-  });
-  const auto service = with_tunnels_of(1h, origin);
-  RawClient client(service->listening().front().port);
-  open_tunnel(client);
-  client.rest();
-  for (int i = 0; i < 10; ++i) {
-    client.send("y");
-    std::this_thread::sleep_for(20ms);
-  }
-  EXPECT_EQ(got.get_future().get(), "yyyyyyyyyy");
-}
-
-// Long enough in all, never silent for long: what moves in one direction counts for both.
-TEST(GatewayPass, ATunnelInWhichOneSideTalksStaysOpen) {
-  ScriptedServer origin([](Peer& peer) {
-    ASSERT_TRUE(peer.read_request());
-    peer.write(kSwitched);
-    peer.read(1);
-    for (int i = 0; i < 12; ++i) {
-      std::this_thread::sleep_for(250ms);
-      peer.write("x");
-    }
-    peer.write("your turn");
-    peer.write(peer.read(13));
-  });
-  const auto service = with_tunnels_of(2s, origin);
-  RawClient client(service->listening().front().port);
-  open_tunnel(client);
-  client.send("!");
-  EXPECT_EQ(client.until("turn"), "xxxxxxxxxxxxyour turn");
-  for (int i = 0; i < 12; ++i) {
-    std::this_thread::sleep_for(250ms);
-    client.send("y");
-  }
-  client.send(".");
-  EXPECT_EQ(client.until("."), "yyyyyyyyyyyy.");
 }
 
 TEST(GatewayPass, WhoFindsNoConnectionToTheOriginFreeIsToldToComeAgain) {

@@ -24,8 +24,8 @@ std::optional<std::string> wanted_protocol(const Headers& request);
 struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
   Headers added = {};   // To the answer: Via, Cache-Status, ...
-  std::chrono::milliseconds tunnel_timeout{
-      3'600'000};  // A tunnel in which nothing moves for so long is closed.
+  // A tunnel in which nothing moves for so long is closed.
+  std::chrono::milliseconds tunnel_timeout{3'600'000};
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
   std::function<bool(std::string_view name)> takes_trailer = {};
   // Of a request that may change something: called with the head of the answer before the client gets any of it, also when

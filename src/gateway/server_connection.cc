@@ -461,8 +461,7 @@ Task<Result<std::string_view>> ServerConnection::read() {
       read_deadline_ = Moment::max();
       if (!received) co_return std::move(received).error();
       bytes = *received;
-      if (tunnel_) co_return bytes;
-      if (bytes.empty()) {
+      if (bytes.empty() && !tunnel_) {
         client_left_ = true;
         co_return client_gone("the client left in the middle of the request's body");
       }
