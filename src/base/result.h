@@ -29,7 +29,7 @@ struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;  // Names the thing that failed and, where there is one, the remedy.
   std::int64_t retry_at =
-      0;  // Of `unavailable`: when it may go better, in seconds since 1970; 0: nobody knows.
+      0;  // Of `unavailable` and `exhausted`: when it may go better, in seconds since 1970; 0: nobody knows.
 
   friend bool operator==(const Error&, const Error&) = default;
 };

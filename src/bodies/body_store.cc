@@ -72,7 +72,7 @@ bool is_header_value(std::string_view value) {
   return value.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 
-Result<void> check_metadata(const BodyMetadata& metadata) {
+Result<void> check_metadata(const BodyMetadata& metadata, std::size_t most) {
   if (metadata.status < 100 || metadata.status > 999) {
     return invalid("the body's status " + std::to_string(metadata.status) + " is not between 100 and 999");
   }
@@ -88,9 +88,9 @@ Result<void> check_metadata(const BodyMetadata& metadata) {
       return invalid("the value of the body's header " + name + " contains CR, LF or NUL");
   }
   const std::size_t size = size_of(encode_metadata(metadata));
-  if (size > kMaxMetadataBytes) {
-    return invalid("the body's metadata takes " + std::to_string(size) + " bytes, more than " +
-                   std::to_string(kMaxMetadataBytes) + ": keep fewer or shorter header fields");
+  if (size > most) {
+    return invalid("the body's metadata takes " + std::to_string(size) + " bytes, more than the " +
+                   std::to_string(most) + " that this store keeps: keep fewer or shorter header fields");
   }
   return {};
 }
@@ -109,7 +109,7 @@ Task<Result<void>> BodyStore::write(std::string key, Body body) {
                       quoted(*body.metadata.sha256));
   }
   body.metadata.sha256 = std::move(digest);
-  if (auto valid = check_metadata(body.metadata); !valid) co_return valid.error();
+  if (auto valid = check_metadata(body.metadata, max_metadata_bytes()); !valid) co_return valid.error();
   co_return co_await do_write(std::move(key), std::move(body));
 }
 

@@ -51,10 +51,13 @@ struct BodyPage {
   std::optional<std::string> next;  // Give it to the next call of `list`; empty: that was all. Opaque.
 };
 
-// The same everywhere, so that no test on one store hides what another refuses; beyond them is `invalid`.
+// The same everywhere but for the metadata, so that no test on one store hides what another refuses; beyond them is `invalid`.
 inline constexpr std::size_t kMaxKeyBytes = 1024;
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
-inline constexpr std::size_t kMaxMetadataBytes = 2048;  // As S3 counts it (see metadata_fields.h).
+// As S3 counts it (see metadata_fields.h). That is all that S3 keeps beside an object; stores of our own keep more, of
+// which readers of every version can read the whole.
+inline constexpr std::size_t kMaxMetadataBytes = 2048;
+inline constexpr std::size_t kMaxOwnMetadataBytes = std::size_t{32} << 10;
 
 // A key is UTF-8 without control characters, of segments between slashes, none of them empty, "." or "..".
 class BodyStore {
@@ -76,6 +79,9 @@ class BodyStore {
   // What rows carry as s3_key of that body, so that readers in every language find it: with S3 the complete key
   // of the object. `read` takes it, and the key itself.
   virtual std::string reference(std::string_view key) const { return std::string(key); }
+
+  // What a body's metadata may take in this store; as kMaxMetadataBytes is counted.
+  virtual std::size_t max_metadata_bytes() const { return kMaxMetadataBytes; }
 
   // Up to `limit` (1 to 1000) entries, in an order of the store's own, each body that existed throughout
   // exactly once.

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "facetheory/base/log.h"
+#include "facetheory/base/private_folder.h"
 #include "facetheory/base/random.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/body_file.h"
@@ -30,7 +31,7 @@ namespace asio = boost::asio;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kThreads = 4;
-constexpr std::size_t kMaxHeaderBytes = 64 * 1024;  // Far above what validation lets through.
+constexpr std::size_t kMaxHeaderBytes = 64 * 1024;  // Above what validation lets through.
 constexpr std::string_view kTemporaryPrefix = ".writing-";
 constexpr std::chrono::hours kAbandonedAfter{1};  // No write takes that long.
 
@@ -112,24 +113,6 @@ int read_some(int fd, std::string& bytes, std::size_t limit) {
   }
   bytes.resize(filled);
   return 0;
-}
-
-int sync_folder(const fs::path& folder) {
-  const File file(folder, O_RDONLY | O_DIRECTORY);
-  if (!file) return errno;
-  return ::fsync(file.fd()) == 0 ? 0 : errno;
-}
-
-// Makes the folder and those above it, each synced into its parent. 0, or the error.
-int make_folders(const fs::path& folder) {
-  struct stat status{};
-  if (::stat(folder.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-  if (errno != ENOENT) return errno;
-  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-  if (parent == folder) return ENOENT;
-  if (const int error = make_folders(parent)) return error;
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return errno;
-  return sync_folder(parent);
 }
 
 std::string place_of(const fs::path& path) {
@@ -217,7 +200,7 @@ void FileBodies::State::remove_abandoned() const {
 
 // A folder that another process has just made may not be synced yet, and a body in it would go with it.
 Result<void> FileBodies::State::prepare_folder(const fs::path& fan) const {
-  if (const int error = make_folders(fan)) return file_error(error, "make folder", fan);
+  if (const int error = make_private_folders(fan)) return file_error(error, "make folder", fan);
   std::atomic<bool>& known = synced[std::stoul(fan.filename().string(), nullptr, 16)];
   if (known) return {};
   if (const int error = sync_folder(folder)) return file_error(error, "sync folder", folder);
@@ -230,7 +213,7 @@ Result<void> FileBodies::State::write(const std::string& key, const Body& body) 
   if (auto ready = prepare_folder(path.parent_path()); !ready) return ready;
 
   const fs::path temporary = folder / (std::string(kTemporaryPrefix) + uuid_v4(*platform.random));
-  const File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  const File file(temporary, O_WRONLY | O_CREAT | O_EXCL, kPrivateFileMode);
   if (!file) return file_error(errno, "create", temporary);
   int error = write_all(file.fd(), encode_body_header({key, body.metadata, body.bytes.size()}), body.bytes);
   if (error == 0 && ::fsync(file.fd()) != 0) error = errno;
@@ -342,7 +325,8 @@ Result<std::unique_ptr<FileBodies>> FileBodies::open(fs::path folder, Platform p
   std::error_code failure;
   folder = fs::absolute(folder, failure).lexically_normal();  // The working folder may change later.
   if (!folder.has_filename()) folder = folder.parent_path();  // "/a/b/"
-  if (const int error = make_folders(folder)) return file_error(error, "open the folder of bodies", folder);
+  if (const int error = make_private_folders(folder))
+    return file_error(error, "open the folder of bodies", folder);
   sync_folder(folder.parent_path());  // In vain where that one may not be read; then it was there before us.
   auto state = std::make_shared<State>(std::move(folder), std::move(platform));
   state->remove_abandoned();

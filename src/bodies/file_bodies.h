@@ -22,9 +22,11 @@ namespace facetheory {
 
 class FileBodies final : public BodyStore {
  public:
-  // Makes the folder if it is not there. A folder that cannot be written to can still be read.
+  // Makes the folder if it is not there, for this process's user alone. A folder that cannot be written to can still be read.
   static Result<std::unique_ptr<FileBodies>> open(std::filesystem::path folder, Platform platform = {});
   ~FileBodies() override;
+
+  std::size_t max_metadata_bytes() const override { return kMaxOwnMetadataBytes; }
 
   // Whether there is a file of that key, be it a damaged one. Asks the file system at once, on the calling thread.
   bool holds(const std::string& key) const;

@@ -261,10 +261,17 @@ class AsNobody {
   }
 };
 
+TEST_F(FileBodiesTest, ItsFoldersAndFilesAreForItsUserAlone) {
+  ASSERT_EQ(write("k", "x"), "written");
+  for (const fs::path& path : {folder(), path_of("k").parent_path()})
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700)) << path;
+  EXPECT_EQ(fs::status(path_of("k")).permissions(), fs::perms(0600));
+}
+
 TEST_F(FileBodiesTest, SaysThatAFolderCannotBeWrittenToAndStillReadsIt) {
   ASSERT_EQ(write("k", "x"), "written");
   fs::permissions(temporary_.path(), fs::perms(0755));
-  for (const fs::path& path : {folder(), path_of("k").parent_path()})
+  for (const fs::path& path : {folder(), path_of("k").parent_path(), path_of("k")})
     fs::permissions(path, fs::perms(0555));
   {
     const AsNobody nobody;

@@ -26,6 +26,8 @@ class LmdbBodies final : public BodyStore {
   // Makes the folder if it is not there.
   static Result<std::unique_ptr<LmdbBodies>> open(std::filesystem::path folder, Platform platform = {});
 
+  std::size_t max_metadata_bytes() const override { return kMaxOwnMetadataBytes; }
+
  private:
   LmdbBodies(std::unique_ptr<FileBodies> files, std::unique_ptr<BodyTable> small)
       : small_(std::move(small)), files_(std::move(files)) {}

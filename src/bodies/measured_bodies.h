@@ -17,6 +17,7 @@ class MeasuredBodies final : public BodyStore {
   MeasuredBodies(std::shared_ptr<BodyStore> inner, StoreObserver observer, Clock& clock = system_clock());
 
   std::string reference(std::string_view key) const override { return inner_->reference(key); }
+  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
 
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;

@@ -47,6 +47,7 @@ TEST(MeasuredBodies, RowsReferToBodiesAsTheInnerStoreSays) {
   class Prefixed final : public BodyStore {
    public:
     std::string reference(std::string_view key) const override { return "prefix/" + std::string(key); }
+    std::size_t max_metadata_bytes() const override { return 77; }
 
    private:
     Task<Result<void>> do_write(std::string, Body) override { co_return Result<void>(); }
@@ -56,6 +57,7 @@ TEST(MeasuredBodies, RowsReferToBodiesAsTheInnerStoreSays) {
   };
   const MeasuredBodies bodies(std::make_shared<Prefixed>(), [](std::string_view, const Error*, Duration) {});
   EXPECT_EQ(bodies.reference("k"), "prefix/k");
+  EXPECT_EQ(bodies.max_metadata_bytes(), 77U);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ class MemoryBodies final : public BodyStore {
   // The clock dates the entries and must outlive the store.
   explicit MemoryBodies(Clock& clock = system_clock()) : clock_(clock) {}
 
+  std::size_t max_metadata_bytes() const override { return kMaxOwnMetadataBytes; }
+
  private:
   struct Stored {
     Body body;

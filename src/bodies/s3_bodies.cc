@@ -1,12 +1,14 @@
 #include "facetheory/bodies/s3_bodies.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/aws/sigv4.h"
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/log.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/metadata_fields.h"
 #include "facetheory/bodies/s3_answers.h"
@@ -20,6 +22,13 @@ S3Error parse_error(const HttpResponse& answer) {
   S3Error error = parse_s3_error(answer.body);
   if (const auto region = answer.headers.get("x-amz-bucket-region")) error.region = *region;
   return error;
+}
+
+// Whether a 404 says that the object, and nothing else, is missing. Servers give their 404 other meanings, too: no such
+// bucket, no such user, no such page on whatever stands in between. An answer without any bytes has no room for a code:
+// that of a HEAD, and of servers that say no more.
+bool says_that_it_is_missing(const HttpResponse& answer) {
+  return answer.status == 404 && (answer.body.empty() || parse_error(answer).code == "NoSuchKey");
 }
 
 // A write may be repeated like a read: the key is fresh, and `If-None-Match` shows what an earlier attempt
@@ -85,6 +94,7 @@ struct S3Bodies::State {
   const std::string name;         // For messages.
   const bool custom;
   mutable ServiceClient client;
+  mutable std::atomic<bool> told_that_nothing_guards = false;  // From any thread.
 
   std::string complete(std::string key) const { return key.starts_with(prefix) ? key : prefix + key; }
   std::string target(std::string_view complete_key) const {
@@ -96,6 +106,7 @@ struct S3Bodies::State {
   Task<Result<std::optional<Body>>> get(std::string complete_key) const;
   Task<Result<std::optional<std::string>>> stored_sha256(std::string complete_key) const;
   Task<Result<void>> settle(std::string complete_key, std::string sha256) const;
+  void tell_that_nothing_guards() const;  // Once.
   Error refusal(const HttpResponse& answer, std::string_view action, std::string_view key) const;
 };
 
@@ -134,8 +145,9 @@ Error S3Bodies::State::refusal(const HttpResponse& answer, std::string_view acti
                                         ? "the bucket is in another region: set AWS_REGION to it"
                                         : "set AWS_REGION to " + error.region);
   }
+  // The last is how Versity's gateway says 404 to an access key that it does not know.
   if (error.code == "InvalidAccessKeyId" || error.code == "SignatureDoesNotMatch" ||
-      error.code == "InvalidToken" || error.code == "ExpiredToken") {
+      error.code == "InvalidToken" || error.code == "ExpiredToken" || error.code == "XAdminUserNotFound") {
     return with(ErrorCode::unauthorized,
                 "check the AWS credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, "
                 "AWS_SESSION_TOKEN, AWS_PROFILE or the role)");
@@ -150,6 +162,10 @@ Error S3Bodies::State::refusal(const HttpResponse& answer, std::string_view acti
   if (answer.status == 429 || answer.status == 503 || answer.status == 409)
     return with(ErrorCode::unavailable, "");
   if (answer.status >= 500) return with(ErrorCode::ambiguous, "");
+  if (answer.status == 404 && error.code.empty()) {
+    return with(ErrorCode::unavailable,
+                "not an answer of S3: is the endpoint right, and what stands in between?");
+  }
   if (answer.status >= 400) return with(ErrorCode::invalid, "");
   return with(ErrorCode::ambiguous, "not an answer of S3: what stands in between?");
 }
@@ -184,7 +200,7 @@ Task<Result<std::optional<Body>>> S3Bodies::State::get(std::string complete_key)
     }
     co_return std::optional<Body>(Body{std::move(answer->body), std::move(*metadata)});
   }
-  if (answer->status == 404 && parse_error(*answer).code != "NoSuchBucket") co_return std::optional<Body>();
+  if (says_that_it_is_missing(*answer)) co_return std::optional<Body>();
   co_return of_a_read(refusal(*answer, "reading", complete_key));
 }
 
@@ -195,7 +211,7 @@ Task<Result<std::optional<std::string>>> S3Bodies::State::stored_sha256(std::str
   request.target = target(complete_key);
   auto answer = co_await send(std::move(request));
   if (!answer) co_return answer.error();
-  if (answer->status == 404) co_return std::optional<std::string>();
+  if (says_that_it_is_missing(*answer)) co_return std::optional<std::string>();
   if (answer->status != 200) co_return refusal(*answer, "looking at", complete_key);
   const MetadataFields fields = metadata_fields(answer->headers);
   auto metadata = decode_metadata(fields, "");
@@ -227,6 +243,15 @@ Task<Result<void>> S3Bodies::State::settle(std::string complete_key, std::string
   co_return Result<void>();
 }
 
+void S3Bodies::State::tell_that_nothing_guards() const {
+  if (told_that_nothing_guards.exchange(true)) return;
+  log(LogLevel::warning,
+      name +
+          " has no conditional writes (501 to If-None-Match): a key is looked up before it is "
+          "written, and two who write one key at once overwrite each other; use a server that "
+          "honours them");
+}
+
 S3Bodies::S3Bodies(const boost::asio::any_io_executor& executor, S3Location location,
                    ServiceEndpoint endpoint, std::shared_ptr<CredentialsProvider> credentials,
                    Platform platform, HttpClientOptions http, RetryPolicy retry) {
@@ -255,6 +280,7 @@ Task<Result<void>> S3Bodies::do_write(std::string key, Body body) {
   auto answer = co_await state->put(key, body, true);
   if (answer && answer->status == 501) {
     // A service without conditional writes: look first.
+    state->tell_that_nothing_guards();
     auto stored = co_await state->stored_sha256(key);
     if (!stored) co_return of_a_read(stored.error());
     if (*stored) co_return co_await state->settle(std::move(key), *body.metadata.sha256);
@@ -295,8 +321,8 @@ Task<Result<void>> S3Bodies::do_remove(std::string key) {
   request.target = state->target(key);
   auto answer = co_await state->send(std::move(request));
   if (!answer) co_return answer.error();
-  if (answer->status == 200 || answer->status == 204) co_return Result<void>();
-  if (answer->status == 404 && parse_error(*answer).code != "NoSuchBucket") co_return Result<void>();
+  if (answer->status == 200 || answer->status == 204 || says_that_it_is_missing(*answer))
+    co_return Result<void>();
   co_return state->refusal(*answer, "removing", key);
 }
 

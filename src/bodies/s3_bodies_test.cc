@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/log.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/bodies/open_bodies.h"
 
 #include "tests/support/run.h"
+#include "tests/support/scripted_server.h"
 #include "tests/support/servers.h"
 
 namespace facetheory {
@@ -298,6 +300,20 @@ TEST_F(S3BodiesTest, WritesWithoutConditionWhereTheServiceKnowsNone) {
   EXPECT_EQ(read("k"), "x");
 }
 
+TEST_F(S3BodiesTest, TellsOnceThatTheServiceHasNoConditionalWrites) {
+  std::vector<std::string> told;
+  set_log_sink([&](LogLevel, std::string_view line) { told.emplace_back(line); });
+  EXPECT_EQ(write("conditional", "x"), "written");
+  EXPECT_THAT(told, IsEmpty());
+  for (const char* key : {"a", "b"}) {
+    proxy().inject({.kind = ProxyFault::error_before, .operation = "PutObject", .status = 501});
+    EXPECT_EQ(write(key, "x"), "written");
+  }
+  set_log_sink({});
+  EXPECT_THAT(told,
+              ::testing::ElementsAre(AllOf(HasSubstr(bucket_), HasSubstr("has no conditional writes"))));
+}
+
 TEST_F(S3BodiesTest, KeepsItsWordUnderRandomFaults) {
   proxy().randomise(20261115, {{ProxyFault::throttle, 0.08},
                                {ProxyFault::cut_before, 0.05},
@@ -325,6 +341,65 @@ TEST_F(S3BodiesTest, KeepsItsWordUnderRandomFaults) {
   for (const std::string& key : unsettled)
     EXPECT_THAT(read(key), ::testing::AnyOf("(missing)", "body of " + key));
   EXPECT_THAT(proxy().counters().signature_failures, IsEmpty());
+}
+
+// ---- What a 404 means
+
+// All answers that a store gets where every request is answered so.
+class S3NotFound : public S3BodiesTest {
+ protected:
+  struct Outcomes {
+    std::string read;
+    std::string removed;
+    std::string written;
+    std::string listed;
+  };
+  static Outcomes outcomes_of(const std::string& answer) {
+    const test::ScriptedServer server(test::answer_in_turn({answer}));
+    auto store = open("s3://pages/isr", Environment(test::aws_variables("s3", server.url())));
+    return {read(*store, "k"), remove(*store, "k"), write(*store, "k", "x"), list(*store)};
+  }
+  static std::string with_code(const std::string& code) {
+    return test::http_answer(404, "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code></Error>");
+  }
+};
+
+TEST_F(S3NotFound, MeansAMissingBodyWhereTheCodeSaysSo) {
+  const Outcomes outcomes = outcomes_of(with_code("NoSuchKey"));
+  EXPECT_EQ(outcomes.read, "(missing)");
+  EXPECT_EQ(outcomes.removed, "removed");
+}
+
+TEST_F(S3NotFound, MeansAMissingBodyWhereTheServerSaysNoMore) {
+  const Outcomes outcomes = outcomes_of(test::http_answer(404, ""));
+  EXPECT_EQ(outcomes.read, "(missing)");
+  EXPECT_EQ(outcomes.removed, "removed");
+}
+
+TEST_F(S3NotFound, MeansWrongCredentialsWhereTheServerDoesNotKnowTheUser) {
+  const Outcomes outcomes = outcomes_of(with_code("XAdminUserNotFound"));
+  for (const std::string& outcome : {outcomes.read, outcomes.removed, outcomes.written, outcomes.listed}) {
+    EXPECT_THAT(outcome, AllOf(StartsWith("unauthorized: "), HasSubstr("404 XAdminUserNotFound"),
+                               HasSubstr("AWS_ACCESS_KEY_ID")));
+  }
+}
+
+TEST_F(S3NotFound, MeansTheConfigurationWhereTheServerHasAnotherCode) {
+  for (const char* code : {"NoSuchBucket", "NoSuchTenant", "MethodNotFound"}) {
+    const Outcomes outcomes = outcomes_of(with_code(code));
+    for (const std::string& outcome : {outcomes.read, outcomes.removed, outcomes.written, outcomes.listed})
+      EXPECT_THAT(outcome, AllOf(StartsWith("invalid: "), HasSubstr("404 " + std::string(code))));
+  }
+}
+
+TEST_F(S3NotFound, MeansThatTheStoreIsNotThereWhereTheAnswerIsNotOfS3) {
+  for (const char* page :
+       {"<html><body>404 Not Found</body></html>", "default backend - 404", "<Error/>", " "}) {
+    const Outcomes outcomes = outcomes_of(test::http_answer(404, page, "Content-Type: text/html\r\n"));
+    for (const std::string& outcome : {outcomes.read, outcomes.removed, outcomes.written, outcomes.listed}) {
+      EXPECT_THAT(outcome, AllOf(StartsWith("unavailable: "), HasSubstr(": 404: not an answer of S3")));
+    }
+  }
 }
 
 // ---- Bad configuration

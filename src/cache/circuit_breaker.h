@@ -22,6 +22,8 @@ class CircuitBreaker {
     if (++failures_ == limit_) next_probe_ = monotonic_now + pause_;
   }
   bool is_open() const { return failures_ >= limit_; }
+  // It is open, and there is no probe to be made yet.
+  bool rests(Duration monotonic_now) const { return is_open() && monotonic_now < next_probe_; }
 
  private:
   const int limit_;

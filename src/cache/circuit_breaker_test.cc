@@ -21,6 +21,8 @@ TEST(CircuitBreaker, LetsEverybodyThroughUntilTheLimit) {
 TEST(CircuitBreaker, LetsOneProbeThroughPerPause) {
   CircuitBreaker breaker(1, 1s);
   breaker.failed(10s);
+  EXPECT_TRUE(breaker.rests(10s + 999ms));
+  EXPECT_FALSE(breaker.rests(11s));  // Asking so makes no probe.
   EXPECT_FALSE(breaker.allows(10s + 999ms));
   EXPECT_TRUE(breaker.allows(11s));
   EXPECT_FALSE(breaker.allows(11s));

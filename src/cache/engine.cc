@@ -7,13 +7,21 @@
 #include <variant>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/strand.hpp>
 
 #include "facetheory/base/counted.h"
+#include "facetheory/base/run_on.h"
 #include "facetheory/cache/flights.h"
 #include "facetheory/cache/page_memory.h"
 
 namespace facetheory {
 namespace {
+
+// A page that is whole so soon after it could be read is answered whole, once it is stored: with its entity tag, and
+// compressed.
+constexpr std::chrono::milliseconds kWholePatience{30};
+// For storing it. A store that hangs must not keep the page from whoever it was rendered for.
+constexpr std::chrono::seconds kStoringPatience{1};
 
 // Whether the page is so far beyond its window that it may not even be served as stale.
 bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
@@ -31,7 +39,12 @@ struct Verdict {
   bool rejected = false;        // It is fresh but for its review.
   bool when_contended = false;  // It may be served while another node renders,
   bool when_failed = false;     // and when nothing came of the waiting.
+  bool shared = true;           // Somebody else's render of it may answer this request, too.
 };
+
+Served not_shared() {
+  return {ServedAs::pass, nullptr, {}, "it was rendered for somebody else, and is to be validated for each"};
+}
 
 }  // namespace
 
@@ -49,6 +62,8 @@ std::string_view name(ServedAs served_as) {
       return "stale-metadata-error";
     case ServedAs::uncached:
       return "uncached";
+    case ServedAs::live:
+      return "live";
     case ServedAs::pass:
       return "pass";
     case ServedAs::other:
@@ -64,10 +79,11 @@ std::string_view name(ServedAs served_as) {
 class Engine::State {
  public:
   State(const boost::asio::any_io_executor& executor, const Isr& isr, EngineOptions options)
-      : isr_(isr),
+      : executor_(executor),
+        isr_(isr),
         options_(std::make_shared<const EngineOptions>(std::move(options))),
         memory_(std::make_shared<PageMemory>(isr, options_)),
-        flights_(std::make_shared<Flights>(executor, isr, options_, memory_)) {}
+        flights_(std::make_shared<Flights>(executor, memory_->isr(), options_, memory_)) {}
 
   // A request that is abandoned may outlive the engine; what it counted in must not be gone.
   static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
@@ -94,9 +110,11 @@ class Engine::State {
   Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
   Task<Result<Served>> serve_page(MetaRow meta, ServedAs as, std::string reason);
   Task<Result<Served>> serve_if_it_suits(const ServeRequest& request, MetaRow meta, std::string reason);
+  static Served of_another(const ServeRequest& request, Served served);
   void count(const Result<Served>& served);
 
   // Constant after construction.
+  const boost::asio::any_io_executor executor_;  // Of the renderers.
   const Isr isr_;
   const std::shared_ptr<const EngineOptions> options_;
   const std::shared_ptr<PageMemory> memory_;
@@ -131,11 +149,18 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
       Error why = std::move(verdict).error();
       co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
     }
-    if (verdict->refresh && (request.request_id || !memory_->rests(request.page.pk))) {
+    // What cannot be stored is not rendered for storing.
+    const std::optional<Error> bodies_rest = memory_->bodies_rest();
+    if (verdict->refresh && !bodies_rest && (request.request_id || !memory_->rests(request.page.pk))) {
       flights_->board(
           Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected});
     }
     if (verdict->served) co_return *std::move(verdict->served);
+    if (bodies_rest) {
+      auto stale = co_await fall_back(request, *pointer, *verdict, *bodies_rest, nullptr);
+      if (stale) co_return stale;
+      co_return co_await serve_without_stores(std::move(request), std::move(renderer), *bodies_rest);
+    }
     if (!deadline) deadline = isr_.clock.monotonic() + request.policy.wait_limit;
     Landed landed = co_await wait(request, renderer, *pointer, *verdict, came, *deadline);
     if (landed) co_return *std::move(landed);
@@ -149,23 +174,23 @@ Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const 
   const bool fresh = freshness.state == PageState::fresh;
   bool missing = freshness.state == PageState::missing;
   const bool too_old = !missing && !fresh && is_too_old(policy, *pointer.meta, now);
-  const bool may_be_stale = !missing && !too_old && policy.mode == ServeMode::swr;
 
   Verdict verdict;
   Review review;
   BodyPointer body;
-  if (!missing && (fresh || may_be_stale || request.review)) {
+  const bool swr = policy.mode == ServeMode::swr;
+  if (!missing && (fresh || (swr && !too_old) || request.review)) {
     auto read = co_await memory_->body(pointer.meta->s3_key);
     if (!read && read.error().code != ErrorCode::corrupt) co_return std::move(read).error();
     missing = !read;  // A page whose body is gone is rendered again.
     if (read) body = *std::move(read);
   }
   if (missing) {
-    if (request.only_if_cached) {
+    if (request.only_if_cached || !request.renders_missing) {
       verdict.served = Served{ServedAs::absent, nullptr, {}, "there is no page"};
     } else if (memory_->passes(request.page.pk)) {
       verdict.served =
-          Served{ServedAs::pass, nullptr, {}, "it was not for everybody when it was last rendered"};
+          Served{ServedAs::pass, nullptr, {}, "it was not to be stored when it was last rendered"};
     }
     co_return verdict;
   }
@@ -179,11 +204,12 @@ Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const 
     co_return verdict;
   }
   verdict.rejected = fresh;
+  verdict.shared = review.shared;
   verdict.reason = fresh ? "it is not fresh enough for the request" : freshness.reason;
   verdict.when_contended =
       !too_old && review.while_stale && policy.on_contention == OnContention::serve_stale;
   verdict.when_failed = !too_old && review.on_failure && policy.on_failure == OnFailure::serve_stale;
-  if (may_be_stale && review.while_stale) {
+  if (!too_old && review.while_stale && (swr || (review.in_any_mode && !freshness.invalidated))) {
     verdict.refresh = !request.only_if_cached;
     verdict.served = Served{ServedAs::stale, body, *pointer.meta, verdict.reason};
   } else if (request.only_if_cached) {
@@ -214,9 +240,10 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
   {
     const std::lock_guard lock(mutex_);
     if (uncached_ >= options_->uncached_renders) {
-      co_return Error{ErrorCode::unavailable, "a store cannot be used (" + why.message + "), and " +
-                                                  std::to_string(uncached_) +
-                                                  " pages are being rendered without it"};
+      co_return Error{ErrorCode::exhausted,
+                      "a store cannot be used (" + why.message + "), and " + std::to_string(uncached_) +
+                          " pages are being rendered without it",
+                      isr_.now() + 1};
     }
     ++uncached_;
   }
@@ -244,8 +271,9 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
 Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer) {
   const Duration limit = std::min(request.policy.wait_limit, request.policy.render_limit);
   RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, {}};
+  Task<Result<Rendered>> render = render_within(isr_.clock, limit, std::move(renderer), std::move(context));
   try {
-    co_return co_await render_within(isr_.clock, limit, std::move(renderer), std::move(context));
+    co_return co_await run_on(boost::asio::make_strand(executor_), std::move(render));
   } catch (const std::exception& error) {
     co_return Error{ErrorCode::internal, error.what()};
   }
@@ -264,13 +292,21 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
                                                 Duration deadline) {
   const Counted waiting(waiters_);
   Error failure{ErrorCode::unavailable, "the page could not be rendered in time"};
+  // Who does not wait at all wants the page for the next one.
+  const auto waits_until = request.policy.wait_limit > Duration(0) ? std::optional(deadline) : std::nullopt;
   for (;;) {
-    const Boarding boarding = flights_->board(Errand{request, renderer, pointer, verdict.rejected});
+    const Boarding boarding =
+        flights_->board(Errand{request, renderer, pointer, verdict.rejected, waits_until});
     const std::shared_ptr<Flight> flight = boarding.flight;
     if (!flight) {
       failure.message = "this process is about to end";
       break;
     }
+    // Nothing of the flight would be for this request, not even its failure.
+    if (!verdict.shared && !verdict.when_failed && !boarding.began) co_return not_shared();
+    const std::stop_callback when_left(request.left, [seat = boarding.seat] {
+      if (seat) seat->leave();
+    });
     if (verdict.when_contended) {
       const bool held_up = co_await flight->held_up.wait(isr_.clock, deadline - isr_.clock.monotonic());
       const bool ended = co_await flight->ended.wait(isr_.clock, Duration(0));
@@ -280,8 +316,25 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
         if (stale) co_return stale;
       }
     }
+    if (boarding.began && request.readable) {
+      co_await request.readable->wait(isr_.clock, deadline - isr_.clock.monotonic());
+      bool ended = co_await flight->ended.wait(isr_.clock, kWholePatience);
+      if (!ended && flights_->has_rendered(*flight))
+        ended = co_await flight->ended.wait(isr_.clock, kStoringPatience);
+      const bool is_readable = co_await request.readable->wait(isr_.clock, Duration(0));
+      if (is_readable && !ended) co_return Served{ServedAs::live, nullptr, {}, "it is being rendered"};
+    }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
-    if (!ended) break;
+    const bool no_turn = ended && *flight->outcome && std::holds_alternative<NoTurn>(**flight->outcome);
+    const bool for_nobody = no_turn && !flights_->was_refused(*flight) && !request.left.stop_requested();
+    if (for_nobody && isr_.clock.monotonic() < deadline) continue;  // It was given up just before we came.
+    if (!ended || no_turn) {
+      failure.code = ErrorCode::exhausted;
+      failure.retry_at = flights_->turn_expected_at();
+      if (waits_until && flights_->is_held_up(*flight))
+        failure.message = "too many pages are waiting to be rendered";
+      break;
+    }
 
     const bool time_left = isr_.clock.monotonic() < deadline;
     const auto* outcome = *flight->outcome ? &**flight->outcome : nullptr;
@@ -289,7 +342,7 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
     const bool published = outcome != nullptr && std::holds_alternative<Regenerated>(*outcome);
     // Of a flight that is older than this request the page may be older, too: invalidated, purged or marked
     // after that, and before the request came.
-    const bool current = !boarding.may_be_published && flight->unmarked;
+    const bool current = published && !boarding.may_be_published && flight->unmarked;
     const bool too_early = flight->began < came && (fresh != nullptr || (published && !current));
     const bool rejected = fresh != nullptr && verdict.rejected && fresh->meta == pointer.meta;
     // The flight was of one with less patience.
@@ -324,9 +377,8 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
   const RegenerateOutcome& outcome = **flight->outcome;
   if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
     const MetaRow& meta = regenerated->published.meta;
-    const bool suits =
-        boarding.began || !request.review || request.review(*flight->rendered, meta, PageState::fresh).suits;
-    co_return Served{suits ? ServedAs::miss : ServedAs::other, flight->rendered, meta, "it was rendered"};
+    Served served{ServedAs::miss, flight->rendered, meta, "it was rendered"};
+    co_return boarding.began ? std::move(served) : of_another(request, std::move(served));
   }
   if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
     co_return co_await serve_if_it_suits(request, fresh->meta, "another node rendered it");
@@ -335,11 +387,13 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
     co_return co_await replay(request, replayed->result_s3_key);
   }
   if (std::holds_alternative<NotStored>(outcome)) {
+    const std::string why = flight->why_not_stored.empty() ? "" : ": " + flight->why_not_stored;
     if (boarding.began) {
-      co_return Served{ServedAs::uncached, flight->rendered, flight->would_be, "it is not to be stored"};
+      co_return Served{ServedAs::uncached, flight->rendered, flight->would_be,
+                       "it is not to be stored" + why};
     }
     co_return Served{
-        ServedAs::pass, nullptr, {}, "it was rendered for somebody else, and is not for everybody"};
+        ServedAs::pass, nullptr, {}, "it was rendered for somebody else, and is not to be stored" + why};
   }
   if (std::holds_alternative<RequestMismatch>(outcome)) {
     co_return Error{ErrorCode::invalid, "the request id " + request.request_id.value_or("") +
@@ -364,9 +418,17 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
 Task<Result<Served>> Engine::State::serve_if_it_suits(const ServeRequest& request, MetaRow meta,
                                                       std::string reason) {
   auto served = co_await serve_page(std::move(meta), ServedAs::wait_hit, std::move(reason));
-  if (served && request.review && !request.review(*served->body, served->meta, PageState::fresh).suits)
-    served->as = ServedAs::other;
-  co_return served;
+  if (!served) co_return served;
+  co_return of_another(request, *std::move(served));
+}
+
+// What somebody else's render made, if it is for this request, too.
+Served Engine::State::of_another(const ServeRequest& request, Served served) {
+  const Review review =
+      request.review ? request.review(*served.body, served.meta, PageState::fresh) : Review{};
+  if (review.suits && !review.shared) return not_shared();
+  if (!review.suits) served.as = ServedAs::other;
+  return served;
 }
 
 // The request's work was done before. While the page that came of it is current, that is the answer. What has taken its
@@ -413,6 +475,7 @@ void Engine::State::count(const Result<Served>& served) {
       &EngineCounters::stale,
       &EngineCounters::stale_metadata_error,
       &EngineCounters::uncached,
+      &EngineCounters::miss,  // live
       &EngineCounters::pass,
       &EngineCounters::other,
       &EngineCounters::absent,
@@ -436,7 +499,7 @@ EngineCounters Engine::State::counters() const {
 EngineGauges Engine::State::gauges() const {
   EngineGauges gauges;
   gauges.waiters = waiters_;
-  gauges.flights = flights_->size();
+  flights_->add_to(gauges);
   memory_->add_to(gauges);
   return gauges;
 }
@@ -468,6 +531,9 @@ EngineCounters Engine::counters() const {
 }
 EngineGauges Engine::gauges() const {
   return state_->gauges();
+}
+std::optional<OverdueRender> Engine::overdue() {
+  return state_->flights().overdue();
 }
 
 }  // namespace facetheory

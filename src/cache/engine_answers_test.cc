@@ -40,6 +40,13 @@ class EngineAnswersTest : public test::EngineFixture {
       co_return page;
     };
   }
+  Renderer failing_behind_a_gate() {
+    return [this](RenderContext) -> Task<Result<Rendered>> {
+      rendering_.set();
+      co_await gate_.wait(system_clock(), 10s);
+      co_return Error{ErrorCode::unavailable, "origin answered 503"};
+    };
+  }
   static ServeRequest reviewed(ServeRequest request, Review review) {
     request.review = [review](const Body&, const MetaRow&, PageState) { return review; };
     return request;
@@ -260,17 +267,46 @@ TEST_F(EngineAnswersTest, WhoeverJoinedARenderReviewsThePageAndWhoeverBeganItDoe
   EXPECT_EQ(third.get(), "miss: page 1");
 }
 
+TEST_F(EngineAnswersTest, WhatIsToBeConfirmedForEachRequestIsNotForThoseWhoJoinedItsRender) {
+  const ServeRequest wanted = reviewed(request(blocking_), {.fresh = false, .shared = false});
+  Asked first = ask(wanted, behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  Asked second = ask(wanted, renderer());
+  ASSERT_TRUE(eventually([&] { return engine_->gauges().waiters == 2; }));
+  gate_.set();
+  EXPECT_EQ(first.get(), "miss: page 1");
+  EXPECT_EQ(second.get(), "pass");
+  EXPECT_EQ(serving(*engine_, wanted, renderer()), "miss: page 2");
+}
+
+TEST_F(EngineAnswersTest, WhoeverJoinedTheRenderOfSuchAPageGetsTheStaleOneIfThatFails) {
+  serving(*engine_);
+  const ServeRequest wanted = reviewed(request(blocking_), {.fresh = false, .shared = false});
+  Asked first = ask(wanted, failing_behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  Asked second = ask(wanted, renderer());
+  ASSERT_TRUE(eventually([&] { return engine_->gauges().waiters == 2; }));
+  ServeRequest strict = wanted;
+  strict.policy.on_failure = OnFailure::error;
+  EXPECT_EQ(serving(*engine_, strict, renderer()), "pass");  // Without waiting.
+  gate_.set();
+  EXPECT_EQ(first.get(), "stale: page 1");
+  EXPECT_EQ(second.get(), "stale: page 1");
+}
+
 TEST_F(EngineAnswersTest, PageOfAnotherNodeIsReviewedAfterWaitingForIt) {
   const auto second = node();
   engines_.push_back(second.get());
   Asked theirs = ask(*second, request(), behind_a_gate());
   ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
   Asked ours = ask(reviewed(request(), {.suits = false}), renderer());
+  Asked strict = ask(reviewed(request(), {.shared = false}), renderer());
   ASSERT_TRUE(eventually([&] { return engine_->counters().leases_contended == 1; }));
   gate_.set();
   EXPECT_EQ(theirs.get(), "miss: page 1");
-  ASSERT_TRUE(pass_until([&] { return ours.is_answered(); }));
+  ASSERT_TRUE(pass_until([&] { return ours.is_answered() && strict.is_answered(); }));
   EXPECT_EQ(ours.get(), "other: page 1");
+  EXPECT_EQ(strict.get(), "pass");
   engines_.pop_back();
   run(second->drain());
 }
@@ -282,6 +318,20 @@ TEST_F(EngineAnswersTest, FreshPageThatIsNotFreshEnoughIsRenderedAnew) {
   ASSERT_TRUE(eventually([&] { return engine_->counters().published == 3; }));
   EXPECT_EQ(serving(*engine_), "hit: page 3");
   EXPECT_EQ(serving(*engine_, reviewed(request(blocking_), {.fresh = false}), failing()), "stale: page 3");
+}
+
+TEST_F(EngineAnswersTest, WhatMayBeStaleInAnyModeIsNotWaitedForUnlessItWasInvalidated) {
+  serving(*engine_);
+  clock_.advance(60s);
+  const ServeRequest allowed = reviewed(request(blocking_), {.in_any_mode = true});
+  EXPECT_EQ(serving(*engine_, allowed, renderer()), "stale: page 1");
+  ASSERT_TRUE(eventually([&] { return engine_->counters().published == 2; }));
+  ASSERT_TRUE(run(invalidate(others_, page_)));
+  EXPECT_EQ(serving(*engine_, allowed, renderer()), "miss: page 3");
+  clock_.advance(60s);
+  const ServeRequest too_old = reviewed(
+      request({.mode = ServeMode::blocking, .stale_for = std::chrono::seconds(0)}), {.in_any_mode = true});
+  EXPECT_EQ(serving(*engine_, too_old, renderer()), "miss: page 4");
 }
 
 TEST_F(EngineAnswersTest, PinnedPageIsFreshWhateverItsReviewSays) {

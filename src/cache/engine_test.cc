@@ -2,6 +2,9 @@
 
 #include <thread>
 
+#include "facetheory/base/loop_bound.h"
+#include "facetheory/base/loop_thread.h"
+
 #include "tests/support/engine_fixture.h"
 
 namespace facetheory {
@@ -131,7 +134,8 @@ TEST_F(EngineTest, RequestThatGivesUpDoesNotStopTheRegeneration) {
   clock_.advance(5s);
   ended.get();
   EXPECT_FALSE(*impatient);
-  EXPECT_EQ(impatient->error().code, ErrorCode::unavailable);
+  EXPECT_EQ(impatient->error().code, ErrorCode::exhausted);
+  EXPECT_GT(impatient->error().retry_at, isr_.now());
   gate_.set();
   ASSERT_TRUE(eventually([&] { return engine_->counters().published == 1; }));
   EXPECT_EQ(serving(*engine_), "hit: page 1");
@@ -214,6 +218,25 @@ TEST_F(EngineTest, WithoutTableAndPageTheRendererIsAskedAndNothingStored) {
   EXPECT_EQ(serving(*engine_), "uncached: page 2");
   script_->clear();
   EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
+}
+
+// What a renderer uses may live there: connections to an origin, say.
+TEST_F(EngineTest, RendersOnItsOwnExecutorWhoeverAsksAndWhateverIsAway) {
+  LoopThread renders("renders");
+  EngineOptions options;
+  Engine engine(renders.executor(), isr_, options);
+  std::atomic<int> elsewhere = 0;
+  const LoopBound bound = LoopBound::to_loop(renders.executor(), "a renderer");
+  const Renderer by = [&](RenderContext) -> Task<Result<Rendered>> {
+    if (!bound.is_here()) ++elsewhere;
+    co_return rendered(++renders_);
+  };
+  EXPECT_EQ(serving(engine, request(), by), "miss: page 1");
+  script_->chance(Fault::fail, 1.0);
+  ServeRequest unknown{.page = *page_of("/other")};
+  EXPECT_EQ(serving(engine, unknown, by), "uncached: page 2");
+  EXPECT_EQ(elsewhere, 0);
+  run(engine.drain());
 }
 
 TEST_F(EngineTest, RendersWithoutATableAreLimited) {

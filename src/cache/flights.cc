@@ -1,6 +1,8 @@
 #include "facetheory/cache/flights.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -13,6 +15,13 @@
 
 namespace facetheory {
 namespace {
+
+// How long a page that is served as stale queues to be rendered, at least. Whoever asks for it then queues it again.
+constexpr std::chrono::seconds kBackgroundPatience{30};
+// What a flight may take beside its render and the queue, for leases and stores. All of these have limits of their own, which
+// are far less: who takes longer hangs.
+constexpr std::chrono::seconds kStoresLimit{120};
+constexpr std::chrono::seconds kDrainLooks{1};  // Between two, at what is still to be waited for.
 
 bool marked_stale(const Pointer& pointer, std::int64_t now) {
   return judge(pointer.meta, now).state == PageState::fresh &&
@@ -72,49 +81,161 @@ Flights::Flights(const boost::asio::any_io_executor& executor, const Isr& isr,
       options_(std::move(options)),
       memory_(std::move(memory)),
       executor_(executor),
-      turns_(std::make_shared<Turns>(isr.clock, options_->renders)) {}
+      turns_(std::make_shared<Turns>(isr.clock, options_->renders, options_->queued_renders)) {}
 
 Boarding Flights::board(Errand errand) {
   const ServeRequest& request = errand.request;
   std::string key = request.page.pk;
   if (request.request_id) key += '\n' + *request.request_id + '\n' + request_hash(request.inputs);
+  const bool waits = errand.waits_until.has_value();
+  give_up_overdue(&key);
   std::shared_ptr<Flight> flight;
+  Boarding boarding;
   {
     const std::lock_guard lock(mutex_);
     if (draining_) return {};
     std::shared_ptr<Flight>& slot = flights_[key];
+    boarding.began = !slot;
     if (slot) {
       slot->joined = true;
-      return {slot, false, slot->render_ended};
+      boarding.may_be_published = slot->render_ended;
+    } else {
+      const Duration patience = std::max<Duration>(request.policy.wait_limit, kBackgroundPatience);
+      slot = std::make_shared<Flight>(request, isr_.clock.monotonic(), Turns::place(patience));
+      slot->due = slot->began + kStoresLimit;
     }
-    slot = flight = std::make_shared<Flight>(isr_.clock.monotonic());
+    boarding.flight = flight = slot;
+    take_seat(*flight, errand);
   }
+  if (waits) boarding.seat = std::make_shared<Seat>(shared_from_this(), flight);
+  if (!boarding.began) return boarding;
   boost::asio::co_spawn(executor_, fly(shared_from_this(), flight, std::move(key), std::move(errand)),
                         [](std::exception_ptr escaped) {
                           if (escaped) log(LogLevel::error, "a regeneration ended by an exception");
                         });
-  return {flight, true, false};
+  return boarding;
+}
+
+void Flights::take_seat(Flight& flight, const Errand& errand) {
+  if (errand.waits_until) {
+    ++flight.waiters;
+    flight.waited_until = std::max(flight.waited_until, *errand.waits_until);
+  } else {
+    flight.for_its_own = true;
+  }
+  tell_turns(flight);
+}
+
+void Flights::leave(Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  --flight.waiters;
+  if (flight.waiters == 0) tell_turns(flight);
+}
+
+void Flights::tell_turns(const Flight& flight) const {
+  const Wanted otherwise = flight.for_its_own ? Wanted::in_background : Wanted::by_nobody;
+  turns_->want(flight.place, flight.waiters > 0 ? Wanted::by_waiters : otherwise, flight.waited_until);
+}
+
+void Seat::leave() {
+  if (!left_.exchange(true)) flights_->leave(*flight_);
+}
+
+bool Flights::has_rendered(const Flight& flight) const {
+  const std::lock_guard lock(mutex_);
+  return flight.render_ended;
+}
+
+std::int64_t Flights::turn_expected_at() const {
+  const auto wait = std::chrono::ceil<std::chrono::seconds>(turns_->expected_wait());
+  return isr_.now() + 1 + std::max<std::int64_t>(wait.count(), 1);  // Not in the second that is about to end.
 }
 
 Task<void> Flights::fly(std::shared_ptr<Flights> self, std::shared_ptr<Flight> flight, std::string key,
                         Errand errand) {
+  Result<RegenerateOutcome> outcome = Error{};
   try {
-    flight->outcome.emplace(co_await self->regenerate_for(*flight, std::move(errand)));
+    outcome = co_await self->regenerate_for(*flight, std::move(errand));
   } catch (const std::exception& error) {
-    flight->outcome.emplace(Error{ErrorCode::internal, error.what()});
+    outcome = Error{ErrorCode::internal, error.what()};
   }
-  self->count(*flight->outcome);
+  self->count(outcome);
   if (self->options_->on_regenerated) {
-    const std::string_view outcome = *flight->outcome ? name(**flight->outcome) : "error";
-    self->options_->on_regenerated(outcome, self->isr_.clock.monotonic() - flight->began);
+    self->options_->on_regenerated(outcome ? name(*outcome) : "error",
+                                   self->isr_.clock.monotonic() - flight->began);
   }
-  {
-    const std::lock_guard lock(self->mutex_);
-    self->flights_.erase(key);
-  }
-  flight->ended.set();
-  flight->held_up.set();
+  self->land(*flight, key, std::move(outcome));
 }
+
+void Flights::land(Flight& flight, const std::string& key, Result<RegenerateOutcome> outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (flight.landed) {
+      std::erase_if(given_up_, [&](const auto& one) { return one.get() == &flight; });
+      log(LogLevel::warning,
+          "the render of " + to_string(flight.page) + " that was given up has ended after all");
+      return;
+    }
+    flight.landed = true;
+    flight.outcome.emplace(std::move(outcome));
+    flights_.erase(key);
+  }
+  flight.tell_ended();
+}
+
+// --- renders that do not end ------------------------------------------------------------------------------------
+
+void Flights::give_up(const std::shared_ptr<Flight>& flight) {
+  const std::string page = to_string(flight->page);
+  const std::string age = in_words(isr_.clock.monotonic() - flight->began);
+  flight->landed = true;
+  flight->outcome.emplace(Error{ErrorCode::unavailable, "the render of " + page + " has hung for " + age});
+  given_up_.push_back(flight);
+  log(LogLevel::error, "the render of " + page + " began " + age +
+                           " ago and should have ended long since: a store or the origin hangs beyond all "
+                           "limits, or this program has a mistake; restart it if this stays");
+}
+
+void Flights::give_up_overdue(const std::string* of) {
+  std::vector<std::shared_ptr<Flight>> hanging;
+  {
+    const std::lock_guard lock(mutex_);
+    const Duration now = isr_.clock.monotonic();
+    auto each = of != nullptr ? flights_.find(*of) : flights_.begin();
+    const auto end = of != nullptr && each != flights_.end() ? std::next(each) : flights_.end();
+    while (each != end) {
+      const std::shared_ptr<Flight> flight = each->second;
+      const bool is_overdue = now > flight->due;
+      if (is_overdue) give_up(flight);
+      if (is_overdue) hanging.push_back(flight);
+      each = is_overdue ? flights_.erase(each) : std::next(each);
+    }
+  }
+  for (const auto& flight : hanging)
+    flight->tell_ended();
+}
+
+std::optional<OverdueRender> Flights::overdue() {
+  give_up_overdue();
+  const std::lock_guard lock(mutex_);
+  if (given_up_.empty()) return std::nullopt;
+  const Flight& oldest = *given_up_.front();
+  return OverdueRender{to_string(oldest.page), isr_.clock.monotonic() - oldest.began, given_up_.size()};
+}
+
+void Flights::set_due(Flight& flight, Duration due) {
+  const std::lock_guard lock(mutex_);
+  flight.due = due;
+}
+
+Task<std::shared_ptr<void>> Flights::take_turn(Flight& flight, Duration render_limit) {
+  set_due(flight, Duration::max());
+  std::shared_ptr<void> turn = co_await turns_->take(flight.place);
+  set_due(flight, isr_.clock.monotonic() + render_limit + kStoresLimit);
+  co_return turn;
+}
+
+// --- one flight -------------------------------------------------------------------------------------------------
 
 Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand errand) {
   const ServeRequest& request = errand.request;
@@ -141,6 +262,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
       body = rendered->body;
       flight.would_be = would_be(isr_, *rendered);
       flight.is_page = rendered->store && !rendered->failed;
+      flight.why_not_stored = rendered->why_not_stored;
     }
     co_return rendered;
   };
@@ -161,7 +283,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   options.wait = request.policy.wait_limit;
   if (errand.rejected) options.rejected = errand.pointer.meta;
   options.fail_in_backoff = true;
-  options.turn = [turns = turns_] { return turns->take(); };
+  options.turn = [&] { return take_turn(flight, request.policy.render_limit); };
   options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
   auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
   if (!outcome) {
@@ -192,7 +314,7 @@ void Flights::remember(const std::string& pk, const RegenerateOutcome& outcome) 
     memory_->became_current(pk, regenerated->published.meta);
   } else if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
     memory_->became_current(pk, fresh->meta);
-  } else if (std::holds_alternative<RenderFailed>(outcome)) {
+  } else if (std::holds_alternative<RenderFailed>(outcome) || std::holds_alternative<NoTurn>(outcome)) {
     memory_->rests_for_now(pk);
   } else {
     if (std::holds_alternative<NotStored>(outcome)) memory_->passes_for_now(pk);
@@ -245,7 +367,8 @@ Task<void> Flights::drain() {
       if (flights_.empty()) co_return;
       flight = flights_.begin()->second;
     }
-    co_await flight->ended.wait(isr_.clock, std::chrono::hours(1));
+    co_await flight->ended.wait(isr_.clock, kDrainLooks);
+    give_up_overdue();
   }
 }
 
@@ -260,11 +383,22 @@ void Flights::add_to(EngineCounters& counters) const {
   counters.leases_lost += counters_.leases_lost;
   counters.leases_taken_over += counters_.leases_taken_over;
   counters.table_errors += counters_.table_errors;
+  const TurnsCounters turns = turns_->counters();
+  counters.renders_dropped += turns.dropped;
+  counters.renders_refused += turns.refused;
 }
 
-std::size_t Flights::size() const {
+void Flights::add_to(EngineGauges& gauges) const {
+  gauges.queued_renders = turns_->queued();
+  gauges.oldest_queued = turns_->oldest();
   const std::lock_guard lock(mutex_);
-  return flights_.size();
+  const Duration now = isr_.clock.monotonic();
+  gauges.flights = flights_.size() + given_up_.size();
+  gauges.overdue_flights = given_up_.size();
+  for (const auto& flight : given_up_)
+    gauges.oldest_flight = std::max(gauges.oldest_flight, now - flight->began);
+  for (const auto& [key, flight] : flights_)
+    gauges.oldest_flight = std::max(gauges.oldest_flight, now - flight->began);
 }
 
 }  // namespace facetheory

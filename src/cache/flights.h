@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -19,10 +20,25 @@
 namespace facetheory {
 
 struct Flight {
-  explicit Flight(Duration now) : began(now) {}
+  Flight(const ServeRequest& of, Duration now, std::shared_ptr<Turns::Place> waiting_place)
+      : page(of.page), readable(of.readable), began(now), place(std::move(waiting_place)) {}
 
-  const Duration began;  // Monotonic.
+  void tell_ended() {
+    ended.set();
+    held_up.set();
+    if (readable) readable->set();
+  }
+
+  const Page page;
+  const std::shared_ptr<Event> readable;  // Of the request that began it; also set when the flight has ended.
+  const Duration began;                   // Monotonic.
+  const std::shared_ptr<Turns::Place> place;  // Where it waits for its turn.
   // Guarded by the mutex of Flights.
+  Duration due{0};            // When it must have ended; monotonic. While it queues, Turns sees to that.
+  bool landed = false;        // It has ended, or was given up; the first who says so writes the outcome.
+  int waiters = 0;            // Requests that wait for it.
+  Duration waited_until{0};   // When the most patient of them gives up.
+  bool for_its_own = false;   // It is to be made even if nobody waits: the page is stale and is being served.
   bool joined = false;        // Somebody has come since.
   bool render_ended = false;  // From now on it may have been published.
 
@@ -34,8 +50,9 @@ struct Flight {
   std::optional<Result<RegenerateOutcome>> outcome;
   BodyPointer
       rendered;  // What was rendered here, if anything was: a page, or the answer of a render that failed.
-  bool is_page = false;   // What was rendered is a page for everybody, stored or not.
-  MetaRow would_be;       // Of what was rendered and not stored.
+  bool is_page = false;        // What was rendered is a page for everybody, stored or not.
+  MetaRow would_be;            // Of what was rendered and not stored,
+  std::string why_not_stored;  // and, for people, why; empty: nobody says.
   bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
 };
 
@@ -45,12 +62,34 @@ struct Errand {
   Renderer renderer;
   Pointer pointer;        // As the request saw it.
   bool rejected = false;  // It is fresh, but not good enough.
+  // How long whoever boards waits for it; monotonic. Empty: nobody waits, it flies in the background.
+  std::optional<Duration> waits_until = {};
+};
+
+class Flights;
+
+// Of one who waits for a flight: as long as any is taken, and before its turn has come, the flight is worth queueing for.
+class Seat {
+ public:
+  Seat(std::shared_ptr<Flights> flights, std::shared_ptr<Flight> flight)
+      : flights_(std::move(flights)), flight_(std::move(flight)) {}
+  ~Seat() { leave(); }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+  void leave();  // Once or more often, from any thread.
+
+ private:
+  const std::shared_ptr<Flights> flights_;
+  const std::shared_ptr<Flight> flight_;
+  std::atomic<bool> left_ = false;
 };
 
 struct Boarding {
-  std::shared_ptr<Flight> flight;  // Null: no flight begins any more.
-  bool began = false;              // With this errand's renderer; it was joined otherwise.
-  bool may_be_published = false;   // Already, when it was joined.
+  std::shared_ptr<Flight> flight;   // Null: no flight begins any more.
+  bool began = false;               // With this errand's renderer; it was joined otherwise.
+  bool may_be_published = false;    // Already, when it was joined.
+  std::shared_ptr<Seat> seat = {};  // Of an errand for which somebody waits.
 };
 
 class Flights : public std::enable_shared_from_this<Flights> {
@@ -61,18 +100,40 @@ class Flights : public std::enable_shared_from_this<Flights> {
   // The flight of this page, joined or begun.
   Boarding board(Errand errand);
 
+  // Whether the flight has not had its turn: it queues for it, or was sent away.
+  bool is_held_up(const Flight& flight) const { return turns_->is_held_up(*flight.place); }
+  // Whether its render is over, whatever is left to do.
+  bool has_rendered(const Flight& flight) const;
+  bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
+  // When there may be a turn for somebody who is sent away now; in seconds since 1970.
+  std::int64_t turn_expected_at() const;
+
   // Waits, up to that long, for the flight that is under way for this page, if there is one.
   Task<void> wait_for(std::string pk, Duration limit);
 
   // Lets none begin any more and waits for all.
   Task<void> drain();
 
+  // Gives up the flights that should have ended long ago: whoever waits for one is answered without it, and the next
+  // request begins another. What hangs there keeps its turn until it ends after all, so that a store or an origin that
+  // hangs is not asked by ever more. Logs each once; the oldest of those that still hang.
+  std::optional<OverdueRender> overdue();
+
   void add_to(EngineCounters& counters) const;
-  std::size_t size() const;
+  void add_to(EngineGauges& gauges) const;
 
  private:
+  friend class Seat;
+  void leave(Flight& flight);
+  void take_seat(Flight& flight, const Errand& errand);  // With mutex_ held.
+  void tell_turns(const Flight& flight) const;           // Likewise.
   static Task<void> fly(std::shared_ptr<Flights> self, std::shared_ptr<Flight> flight, std::string key,
                         Errand errand);
+  void land(Flight& flight, const std::string& key, Result<RegenerateOutcome> outcome);
+  void give_up_overdue(const std::string* of = nullptr);  // That one, or all that are.
+  void give_up(const std::shared_ptr<Flight>& flight);    // With mutex_ held; the caller sets its events.
+  void set_due(Flight& flight, Duration due);
+  Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
   Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
   Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
   void note(Flight& flight, RegenerateEvent event, bool& contended);
@@ -88,6 +149,7 @@ class Flights : public std::enable_shared_from_this<Flights> {
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   std::map<std::string, std::shared_ptr<Flight>> flights_;
+  std::vector<std::shared_ptr<Flight>> given_up_;  // And not ended yet.
   bool draining_ = false;
   EngineCounters counters_;
 };

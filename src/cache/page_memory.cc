@@ -19,8 +19,9 @@ constexpr std::size_t kResting = 10'000;
 }  // namespace
 
 PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options)
-    : isr_(isr),
-      options_(std::move(options)),
+    : options_(std::move(options)),
+      guarded_(isr.bodies, isr.clock, options_->breaker_failures, options_->breaker_pause),
+      isr_{isr.table, guarded_, isr.clock, isr.random, isr.settings},
       pointers_(options_->pointers),
       bodies_(options_->memory),
       passes_(options_->passes),
@@ -214,6 +215,7 @@ void PageMemory::add_to(EngineGauges& gauges) const {
   gauges.bytes_in_memory += bodies_.bytes();
   gauges.pointers += pointers_.size();
   gauges.table_down = gauges.table_down || breaker_.is_open();
+  gauges.bodies_down = gauges.bodies_down || guarded_.is_down();
 }
 
 }  // namespace facetheory

@@ -13,6 +13,7 @@
 #include "facetheory/cache/body_cache.h"
 #include "facetheory/cache/circuit_breaker.h"
 #include "facetheory/cache/engine.h"
+#include "facetheory/cache/guarded_bodies.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/shared_reads.h"
 
@@ -30,6 +31,11 @@ struct Pointer {
 class PageMemory {
  public:
   PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options);
+
+  // With bodies that are left alone for a while after they have failed; as long as this memory lives.
+  const Isr& isr() const { return isr_; }
+  // Why the bodies are left alone now, if they are.
+  std::optional<Error> bodies_rest() const { return guarded_.rests(); }
 
   // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table.
   Task<Result<Pointer>> look_up(Page page);
@@ -69,8 +75,9 @@ class PageMemory {
   Pointer& remember(const std::string& pk, Pointer pointer);
 
   // Constant after construction.
-  const Isr isr_;
   const std::shared_ptr<const EngineOptions> options_;
+  GuardedBodies guarded_;
+  const Isr isr_;
 
   SharedReads<Pointer> pointer_reads_;
   SharedReads<BodyPointer> body_reads_;

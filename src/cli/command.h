@@ -54,5 +54,6 @@ void add_regenerate_command(Commands& commands);
 void add_gc_command(Commands& commands);
 void add_serve_command(Commands& commands);
 void add_explain_command(Commands& commands);
+void add_doctor_command(Commands& commands);
 
 }  // namespace facetheory

@@ -1,4 +1,4 @@
-// The options that say which gateway is meant; `serve` runs it and `explain` looks at its pages.
+// The options that say which gateway is meant; `serve` runs it, `explain` looks at its pages and `doctor` at its stores.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,13 @@ namespace facetheory {
 class GatewayOptions {
  public:
   void declare(Arguments& arguments);
+  void declare_file(Arguments& arguments);  // --config alone.
 
   // As the file, the environment and the options say now; `invalid` names what is wrong.
   Result<Config> load(const GlobalOptions& options) const;
+
+  // The same for those who need table and bodies only: an origin may be missing.
+  Result<Config> load_stores(const GlobalOptions& options) const;
 
   // The file that it is read from, if it is there.
   std::string file() const;

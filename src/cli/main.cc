@@ -20,6 +20,7 @@ Commands all_commands() {
   Commands commands;
   add_serve_command(commands);
   add_explain_command(commands);
+  add_doctor_command(commands);
   add_table_commands(commands);
   add_key_command(commands);
   add_lease_commands(commands);

@@ -182,6 +182,10 @@ class Regenerate final : public Command {
   static Answer answer(const Page& page, const NotStored&, std::int64_t) {
     return done("not_stored", fields_of(page));
   }
+  // Nor is there a queue here.
+  static Answer answer(const Page& page, const NoTurn&, std::int64_t) {
+    return done("no_turn", fields_of(page));
+  }
 
   PageName page_;
   PageOptions options_;

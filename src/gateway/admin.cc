@@ -1,5 +1,6 @@
 #include "facetheory/gateway/admin.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,8 @@
 
 #include "facetheory/base/utf8.h"
 #include "facetheory/cache/event.h"
+#include "facetheory/gateway/peers.h"
+#include "facetheory/gateway/route.h"
 
 namespace facetheory {
 namespace {
@@ -36,6 +39,23 @@ ServerResponse text_answer(int status, std::string_view content_type, std::strin
   response.headers.add("Cache-Control", "no-store");
   response.headers.add("X-Content-Type-Options", "nosniff");
   return response;
+}
+
+bool is_address(std::string_view host) {
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  return parse_ip(bracketed ? host.substr(1, host.size() - 2) : host).has_value();
+}
+
+// No browser leaves Host out; health checks that speak HTTP/1.0 do.
+bool answers_to(const std::vector<std::string>& hosts, std::string_view host) {
+  if (host.empty()) return true;
+  const auto normalised = normalise_host(host);
+  if (!normalised) return false;
+  const std::string_view name = without_port(*normalised);
+  if (is_address(name) || name == "localhost" || name.ends_with(".localhost")) return true;
+  return std::any_of(hosts.begin(), hosts.end(), [&](std::string_view one) {
+    return one.starts_with("*.") ? name.size() >= one.size() && name.ends_with(one.substr(1)) : name == one;
+  });
 }
 
 // One run of one check, and all who wait for it.
@@ -116,6 +136,12 @@ Task<ServerResponse> AdminState::readiness(std::shared_ptr<AdminState> self) {
 }
 
 Task<ServerResponse> AdminState::answer(std::shared_ptr<AdminState> self, ServerRequest request) {
+  if (!answers_to(self->parts_.hosts, request.headers.get("host").value_or(""))) {
+    co_return text_answer(
+        421, kPlainText,
+        "This listener answers to its address, to localhost and to the names in admin_hosts, of "
+        "which the request's Host is none.\n");
+  }
   const std::string_view target = request.target;
   const std::string_view path = target.substr(0, target.find('?'));
   if (path != "/" && path != "/metrics" && path != "/livez" && path != "/readyz")

@@ -23,6 +23,9 @@ struct ReadinessCheck {
 struct AdminParts {
   std::function<std::string()> metrics;  // In Prometheus's text format.
   std::vector<ReadinessCheck> checks = {};
+  // Names to which it answers besides addresses and localhost: "ops.example.com", "*.example.com". A page of somebody else's
+  // site in a browser of this machine could ask it otherwise, under a name that leads to 127.0.0.1 (DNS rebinding).
+  std::vector<std::string> hosts = {};
   std::function<bool()> draining = {};  // Not ready any more: it is about to end.
   // Less than the second that Kubernetes gives a probe: a check that takes longer has failed.
   Duration check_limit = std::chrono::milliseconds(800);
@@ -30,7 +33,7 @@ struct AdminParts {
 };
 
 // GET and HEAD. /livez is 200 as long as this process answers at all. /readyz is 200, or 503 with a JSON array of what is
-// not ready: [{"name":"table","error":"unavailable: ..."}]. Callbacks run on the executor that awaits the handler.
+// not ready: [{"name":"table","error":"unavailable: ..."}]. Any other Host than its own is 421. Callbacks run on the executor that awaits the handler.
 RequestHandler admin_handler(AdminParts parts);
 
 }  // namespace facetheory

@@ -145,6 +145,28 @@ TEST_F(AdminTest, HeadIsLikeGetWithoutABody) {
   }
 }
 
+TEST_F(AdminTest, AnswersToNoNameButItsOwn) {
+  AdminParts named = parts();
+  named.hosts = {"ops.example.com", "*.internal.example"};
+  handler_ = admin_handler(std::move(named));
+  const auto status_for = [&](std::string host) {
+    ServerRequest request = request_for("GET", "/metrics");
+    request.headers.add("Host", std::move(host));
+    return run(handler_(std::move(request))).status;
+  };
+  for (const char* own : {"127.0.0.1", "127.0.0.1:9080", "10.1.2.3:9080", "[::1]:9080", "[fd00::1]",
+                          "localhost", "LOCALHOST:9080", "localhost.", "gateway.localhost", "ops.example.com",
+                          "OPS.example.com:80", "a.internal.example", "a.b.internal.example", ""})
+    EXPECT_EQ(status_for(own), 200) << own;
+  for (const char* other : {"evil.example", "evil.example:9080", "127.0.0.1.evil.example", "127.0.0.1.nip.io",
+                            "localhost.evil.example", "notlocalhost", "internal.example",
+                            "evilinternal.example", "a.ops.example.com", "0x7f.1", "2130706433", "[::1"})
+    EXPECT_EQ(status_for(other), 421) << other;
+  ServerRequest rebound = request_for("GET", "/readyz");
+  rebound.headers.add("Host", "evil.example");
+  EXPECT_THAT(std::string(run(handler_(std::move(rebound))).body), HasSubstr("admin_hosts"));
+}
+
 TEST_F(AdminTest, ListsWhatThereIs) {
   EXPECT_THAT(std::string(ask("GET", "/").body), HasSubstr("/metrics"));
   EXPECT_EQ(ask("GET", "/metrics?name[]=x").body, "m 1\n");

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/page_key.h"
 #include "facetheory/gateway/request_rules.h"
 #include "facetheory/gateway/request_target.h"
@@ -18,7 +20,14 @@ namespace facetheory {
 
 struct Refused {
   int status = 400;
-  std::string why;  // For the client.
+  std::string why;         // For the client.
+  std::string allow = {};  // Of a 405: what may be asked instead (RFC 9110, 15.5.6).
+};
+
+// OPTIONS that this gateway answers itself, as the server that it is to its clients: for all of it ("*"), or with
+// Max-Forwards: 0.
+struct OwnOptions {
+  std::string allow;  // "GET, HEAD, ..."
 };
 
 struct AskedPage {
@@ -27,7 +36,8 @@ struct AskedPage {
   RequestTarget target = {};
   std::optional<std::size_t> route = {};  // In the site's configuration.
   RequestRules rules = {};
-  std::variant<Refused, Bypass, PageKey> found = {};
+  std::optional<std::uint64_t> hops_left = {};  // Of OPTIONS: the Max-Forwards that the origin gets.
+  std::variant<Refused, OwnOptions, Bypass, PageKey> found = {};
 
   // Views of this.
   PageRequest request(std::string_view method) const {
@@ -35,8 +45,7 @@ struct AskedPage {
   }
 };
 
-AskedPage asked_page(const Site& site, std::string_view method, std::string_view target,
-                     const Headers& headers, std::string_view peer);
+AskedPage asked_page(const Site& site, const ServerRequest& request);
 
 // Whether what that address says of others is believed.
 bool is_trusted(const Config& config, std::string_view peer);

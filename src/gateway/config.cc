@@ -95,6 +95,14 @@ void read_admin(const ConfigValue& value, ConfigDraft& draft) {
   }
 }
 
+void read_default_host(const ConfigValue& value, ConfigDraft& draft) {
+  const std::optional<std::string> text = value.text();
+  if (!text) return;
+  auto host = normalise_host(*text);
+  if (!host) return value.problem(host.error().message + "; write www.example.com");
+  draft.config.default_host = *std::move(host);
+}
+
 void read_trusted_peers(const ConfigValue& value, ConfigDraft& draft) {
   if (!value.texts()) return;
   for (const ConfigValue& element : value.elements()) {
@@ -138,6 +146,8 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
                        Limits& limits) { assign(limits.connections, value.integer(1, 1'000'000)); }},
     {"renders",
      [](const ConfigValue& value, Limits& limits) { assign(limits.renders, value.integer(1, 10'000)); }},
+    {"queued_renders", [](const ConfigValue& value,
+                          Limits& limits) { assign(limits.queued_renders, value.integer(1, 1'000'000)); }},
     {"header_timeout",
      [](const ConfigValue& value, Limits& limits) {
        assign(limits.header_timeout, value.duration(milliseconds(100), hours(1)));
@@ -251,6 +261,8 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
     {"origin", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.origin); }},
     {"listen", read_listen},
     {"admin", read_admin},
+    {"admin_hosts",
+     [](const ConfigValue& value, ConfigDraft& draft) { draft.config.admin_hosts = read_host_names(value); }},
     {"threads",
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (const auto threads = value.integer(1, 1024)) draft.config.threads = threads;
@@ -264,6 +276,7 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (const auto ttl = value.duration(milliseconds(0), hours(1))) draft.pointer_ttl = *ttl;
      }},
+    {"default_host", read_default_host},
     {"trusted_peers", read_trusted_peers},
     {"boundary_headers", read_boundary_headers},
     {"request_id_header", read_request_id_header},

@@ -38,7 +38,8 @@ struct Limits {
   std::optional<std::uint64_t> body_bytes = {};      // Of a request's body; empty: any size.
   std::size_t page_bytes = std::size_t{16} << 20;    // A larger answer is passed on and not stored.
   int connections = 10'000;
-  int renders = 64;  // At once, in this process.
+  int renders = 64;           // At once, in this process.
+  int queued_renders = 2000;  // That wait for their turn, in this process.
   std::chrono::milliseconds header_timeout{
       10'000};  // From the first byte of a request to the end of its header.
   std::chrono::milliseconds body_timeout{60'000};       // Longest silence within a request's body.
@@ -72,6 +73,8 @@ struct OriginConfig {
 
 enum class KeyStyle { url, facetheory };
 enum class OtherCookies { bypass, strip };
+// Whose unsafe requests purge the pages that they name, when they succeed.
+enum class UnsafeInvalidates { same_site, always, never };
 enum class Preset { none, nextjs };
 
 struct TenantSource {
@@ -120,6 +123,7 @@ struct RouteConfig {
   NamePatterns forward = {};
   // Whether Cache-Control in a request (no-cache, max-age=0, ...) decides what is fresh enough for it.
   bool honour_client_freshness = false;
+  UnsafeInvalidates unsafe_invalidates = UnsafeInvalidates::same_site;
   TenantSource tenant = {};
   BypassRule bypass = {};
   KeyStyle key = KeyStyle::url;
@@ -130,11 +134,15 @@ struct RouteConfig {
 struct Config {
   std::vector<ListenAddress> listen = {{.host = "127.0.0.1", .port = 8080}};
   std::optional<ListenAddress> admin = ListenAddress{.host = "127.0.0.1", .port = 9080};
+  std::vector<std::string> admin_hosts =
+      {};  // To which it answers besides addresses and localhost; "*.example.com" too.
   std::optional<int> threads = {};  // Empty: one for each core.
   std::string table;
   std::string bodies;
   std::size_t memory = std::size_t{256} << 20;
   std::chrono::milliseconds pointer_ttl{0};
+  std::string default_host =
+      {};  // Of requests without Host; empty: the address that the client connected to.
   std::vector<Network> trusted_peers = {};
   std::vector<std::string> boundary_headers = {};  // Lower case; those that name a tenant, ours included.
   std::string request_id_header = "x-request-id";  // From trusted peers; empty: none.

@@ -65,18 +65,7 @@ void read_pattern(const ConfigValue& value, RouteDraft& draft) {
 
 void read_hosts(const ConfigValue& value, RouteDraft& draft) {
   if (!value.texts()) return;
-  for (const ConfigValue& element : value.elements()) {
-    const std::string text = *element.text();
-    const bool wildcard = text.starts_with("*.");
-    const auto host = normalise_host(std::string_view(text).substr(wildcard ? 2 : 0));
-    if (!host) {
-      element.problem(host.error().message + "; write example.com or *.example.com");
-    } else if (without_port(*host) != *host) {
-      element.problem("routes are for a host whatever its port; write " + std::string(without_port(*host)));
-    } else {
-      draft.route.hosts.push_back((wildcard ? "*." : "") + *host);
-    }
-  }
+  draft.route.hosts = read_host_names(value);
   if (value.elements().empty()) value.problem("is empty, and matches nothing; leave it out for any host");
 }
 
@@ -227,6 +216,13 @@ constexpr auto kRouteKeys = std::to_array<ConfigKey<RouteDraft>>({
     {"client_freshness",
      [](const ConfigValue& value, RouteDraft& draft) {
        assign(draft.route.honour_client_freshness, value.one_of<bool>({{"ignore", false}, {"honour", true}}));
+     }},
+    {"unsafe_invalidates",
+     [](const ConfigValue& value, RouteDraft& draft) {
+       assign(draft.route.unsafe_invalidates,
+              value.one_of<UnsafeInvalidates>({{"same-site", UnsafeInvalidates::same_site},
+                                               {"always", UnsafeInvalidates::always},
+                                               {"never", UnsafeInvalidates::never}}));
      }},
     {"tenant", read_tenant},
     {"bypass",
@@ -496,6 +492,24 @@ void read_routes(const std::optional<ConfigValue>& defaults_value,
   }
   check_overlaps(config, problems);
   check_shared_keys(config, problems);
+}
+
+std::vector<std::string> read_host_names(const ConfigValue& value) {
+  std::vector<std::string> names;
+  if (!value.texts()) return names;
+  for (const ConfigValue& element : value.elements()) {
+    const std::string text = *element.text();
+    const bool wildcard = text.starts_with("*.");
+    const auto host = normalise_host(std::string_view(text).substr(wildcard ? 2 : 0));
+    if (!host) {
+      element.problem(host.error().message + "; write example.com or *.example.com");
+    } else if (without_port(*host) != *host) {
+      element.problem("is for a host whatever its port; write " + std::string(without_port(*host)));
+    } else {
+      names.push_back((wildcard ? "*." : "") + *host);
+    }
+  }
+  return names;
 }
 
 bool is_origin_name(std::string_view name) {

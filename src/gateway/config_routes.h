@@ -17,6 +17,9 @@ void read_routes(const std::optional<ConfigValue>& defaults_value,
                  const std::optional<ConfigValue>& routes_value, const std::string& default_origin,
                  Config& config, ConfigProblems& problems);
 
+// A list of names without a port, or "*.name": example.com, *.example.com. In lower case; what is none is a problem.
+std::vector<std::string> read_host_names(const ConfigValue& value);
+
 // "pattern", "query.include", ...
 std::vector<std::string> route_keys();
 

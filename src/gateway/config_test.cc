@@ -213,6 +213,7 @@ body_bytes = "10 MiB"
 page_bytes = "1 MiB"
 connections = 7
 renders = 3
+queued_renders = 4
 header_timeout = "1s"
 body_timeout = "2s"
 write_timeout = "3s"
@@ -226,6 +227,7 @@ drain_timeout = "0s"
                             .page_bytes = 1 << 20,
                             .connections = 7,
                             .renders = 3,
+                            .queued_renders = 4,
                             .header_timeout = seconds(1),
                             .body_timeout = seconds(2),
                             .write_timeout = seconds(3),
@@ -511,11 +513,22 @@ TEST(Config, HostsAreNamesWithoutPorts) {
   EXPECT_THAT(route("hosts = [\"WWW.Example.com\", \"*.example.org\"]").hosts,
               ElementsAre("www.example.com", "*.example.org"));
   EXPECT_THAT(refusal(route_text("hosts = [\"a.org:80\"]")),
-              HasSubstr("routes[0].hosts[0]: routes are for a host"));
+              HasSubstr("routes[0].hosts[0]: is for a host whatever its port"));
   EXPECT_THAT(refusal(route_text("hosts = [\"http://a.org\"]")),
               HasSubstr("write example.com or *.example.com"));
   EXPECT_THAT(refusal(route_text("hosts = [\"a.*.org\"]")), HasSubstr("is no host name"));
   EXPECT_THAT(refusal(route_text("hosts = []")), HasSubstr("leave it out for any host"));
+}
+
+TEST(Config, HostsOfTheAdminListenerAndTheDefaultHostAreNames) {
+  EXPECT_THAT(read(with_origin("admin_hosts = [\"Ops.example.com\", \"*.internal\"]")).admin_hosts,
+              ElementsAre("ops.example.com", "*.internal"));
+  EXPECT_THAT(refusal(with_origin("admin_hosts = [\"ops:9080\"]")),
+              HasSubstr("admin_hosts[0]: is for a host"));
+  EXPECT_EQ(read(kOrigin).default_host, "");
+  EXPECT_EQ(read(with_origin("default_host = \"WWW.example.com:8080\"")).default_host,
+            "www.example.com:8080");
+  EXPECT_THAT(refusal(with_origin("default_host = \"http://a\"")), HasSubstr("write www.example.com"));
 }
 
 TEST(Config, MethodsAreInCapitals) {

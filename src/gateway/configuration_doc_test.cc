@@ -96,14 +96,15 @@ bool same_route(const RouteConfig& left, const RouteConfig& right) {
          left.cookies == right.cookies && left.ignore_cookies == right.ignore_cookies &&
          left.other_cookies == right.other_cookies && left.headers == right.headers &&
          left.forward == right.forward && left.honour_client_freshness == right.honour_client_freshness &&
-         left.tenant == right.tenant && left.bypass == right.bypass && left.key == right.key &&
-         left.preset == right.preset;
+         left.unsafe_invalidates == right.unsafe_invalidates && left.tenant == right.tenant &&
+         left.bypass == right.bypass && left.key == right.key && left.preset == right.preset;
 }
 
 bool same_config(const Config& left, const Config& right) {
-  return left.listen == right.listen && left.admin == right.admin && left.threads == right.threads &&
-         left.table == right.table && left.bodies == right.bodies && left.memory == right.memory &&
-         left.pointer_ttl == right.pointer_ttl && left.trusted_peers == right.trusted_peers &&
+  return left.listen == right.listen && left.admin == right.admin && left.admin_hosts == right.admin_hosts &&
+         left.threads == right.threads && left.table == right.table && left.bodies == right.bodies &&
+         left.memory == right.memory && left.pointer_ttl == right.pointer_ttl &&
+         left.default_host == right.default_host && left.trusted_peers == right.trusted_peers &&
          left.boundary_headers == right.boundary_headers &&
          left.request_id_header == right.request_id_header && left.access_log == right.access_log &&
          left.limits == right.limits && left.origins == right.origins &&

@@ -138,7 +138,12 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     return told;
   };
 
-  AskedPage asked = asked_page(site, "GET", request.target, request.headers, request.peer);
+  ServerRequest wanted;
+  wanted.method = "GET";
+  wanted.target = request.target;
+  wanted.headers = request.headers;
+  wanted.peer = request.peer;
+  AskedPage asked = asked_page(site, wanted);
   told.target = asked.target;
   told.trusted = asked.trusted;
   told.route = asked.route;
@@ -149,7 +154,7 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
   const PageKey key = std::get<PageKey>(std::move(asked.found));
   told.tags = key.tags;
 
-  const Headers fields = varying_fields(route, key, asked.request("GET"));
+  const Headers fields = varying_fields(site.config, route, key, asked.request("GET"));
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
     auto read = co_await read_page(isr, engine, page);

@@ -9,10 +9,13 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/counted.h"
+#include "facetheory/base/first_to_end.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
+#include "facetheory/cache/flights.h"
 #include "facetheory/gateway/asked_page.h"
 #include "facetheory/gateway/invalidation.h"
+#include "facetheory/gateway/live_answer.h"
 #include "facetheory/gateway/origin_render.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/page_key.h"
@@ -21,10 +24,13 @@
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/response_writer.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/key_text.h"
 
 namespace facetheory {
 namespace {
 
+// How long a client that has read a page while it was rendered waits for its last byte until the page is stored.
+constexpr std::chrono::seconds kStoredPatience{1};
 constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
 
 bool is_bodiless(int status) {
@@ -36,9 +42,39 @@ RequestHead view_of(const ServerRequest& request) {
   RequestHead head;
   head.method = request.method;
   head.target = request.target;
+  head.minor_version = request.minor_version;
   for (const Headers::Field& field : request.headers)
     head.fields.push_back({field.name, field.value});
   return head;
+}
+
+// Whatever way the request ends: nobody takes any more of it.
+struct LeavesLiveAnswer {
+  const std::shared_ptr<LiveAnswer>& live;
+  ~LeavesLiveAnswer() {
+    if (live) live->leave();
+  }
+};
+
+Task<void> purge_tag(GatewayParts& parts, std::string tenant, std::string tag) {
+  auto marked = co_await mark_tag(parts.isr, std::move(tenant), tag, MarkKind::purge);
+  if (!marked)
+    log(LogLevel::warning, "the tag " + tag + " could not be invalidated: " + to_string(marked.error()));
+}
+
+// All pages of an URL: the one under its plain key, and those that share a tag with it. They are purged, since RFC 9111
+// (4.4) lets none of them be sent again without the origin's word; but what an operator has pinned, no visitor unpins.
+Task<void> purge_pages_of_url(GatewayParts& parts, PageKey key, std::string tag, bool tagged) {
+  auto meta = co_await get_meta(parts.isr, key.page, Consistency::strong);
+  const bool known = meta && *meta;
+  if (known) tagged = tagged || contains_name((*meta)->tags, tag);
+  if (!known || !(*meta)->pinned) {
+    auto purged = co_await purge(parts.isr, key.page);
+    if (!purged)
+      log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(purged.error()));
+    parts.engine.forget(key.page);
+  }
+  if (tagged) co_await purge_tag(parts, key.page.tenant, std::move(tag));
 }
 
 }  // namespace
@@ -56,7 +92,7 @@ class Gateway::Request {
         passing_(std::move(passing)),
         exchange_(exchange),
         request_(request),
-        asked_(asked_page(*site_, request_.method, request_.target, request_.headers, request_.peer)),
+        asked_(asked_page(*site_, request_)),
         route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
   Task<void> answer();
@@ -88,14 +124,22 @@ class Gateway::Request {
   void keep_warm(const Served& served, std::int64_t now, const WarmMoment& before, Coding coding,
                  const std::shared_ptr<const std::string>& bytes, const ServerResponse& response);
   Task<void> send_unstored(Served served, Forwarded forwarded);
+  Task<bool> stream(LiveAnswer& live, const Page& page, const Headers& may_vary, Forwarded forwarded);
+  Task<bool> stream_to_its_end(LiveAnswer& live, const Page& page, const Headers& may_vary,
+                               Forwarded forwarded);
+  ServerResponse head_of(Rendered shape, const Headers& may_vary, Forwarded forwarded);
+  ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
+                               std::int64_t retry_at) const;
   Task<void> pass(std::string reason, Forwarded forwarded);
-  Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0);
+  Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0, std::string allow = {});
+  Task<void> refuse_unanswered(std::string reason, std::int64_t retry_at);
+  Task<void> answer_options(std::string allow);
   void add_retry_after(Headers& headers, std::int64_t retry_at) const;
   Task<void> invalidate_after(int status, const Headers& headers);
   Task<void> purge_url(PageKey key, bool tagged);
+  Task<void> purge_group(std::string tenant, std::string group);
+  bool may_invalidate(const RouteConfig& route) const;
   Headers naming_tenants() const;
-  bool withheld(std::string_view field, const PageRequest& asked) const;
-  bool names_tenant(std::string_view field) const;
 
   HttpRequest render_request(const PageKey& key, const std::vector<std::string>& varying,
                              const Headers& offered_fields) const;
@@ -122,7 +166,9 @@ class Gateway::Request {
 
 Task<void> Gateway::Request::answer() {
   if (auto* refused = std::get_if<Refused>(&asked_.found))
-    co_return co_await refuse(refused->status, std::move(refused->why));
+    co_return co_await refuse(refused->status, std::move(refused->why), 0, std::move(refused->allow));
+  if (auto* options = std::get_if<OwnOptions>(&asked_.found))
+    co_return co_await answer_options(std::move(options->allow));
   if (auto* bypass = std::get_if<Bypass>(&asked_.found)) {
     const Forwarded why = asked_.rules.kind == RequestKind::lookup ? Forwarded::bypass : Forwarded::method;
     co_return co_await pass(std::move(bypass->reason), why);
@@ -154,7 +200,7 @@ HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vect
   request.headers.set("accept-encoding", "identity");
   request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   request.headers.add("X-Forwarded-Host", asked_.target.host);
-  request.headers.add("Via", std::string(kVia));
+  request.headers.add("Via", via(request_.minor_version));
   return request;
 }
 
@@ -169,10 +215,11 @@ StorePolicy Gateway::Request::store_policy() const {
 
 Task<void> Gateway::Request::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
-  const Headers may_vary = varying_fields(*route_, key, asked_.request("GET"));
+  const Headers may_vary = varying_fields(site_->config, *route_, key, asked_.request("GET"));
   std::optional<Forwarded> forwarded;
   // Of the page, if nobody waits for an answer: one more look then finds what everybody will.
   bool rendered = false;
+  bool may_stream = true;  // What is rendered for this request, while it is rendered.
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
     OriginRender render{site_->renderers.at(route_->origin),
@@ -180,8 +227,13 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
                         store_policy(),
                         key.tags,
                         url_tag(asked_.target, key.target),
-                        &parts_.metrics.origin(route_->origin)};
+                        &parts_.metrics.origin(route_->origin),
+                        parts_.isr.bodies.max_metadata_bytes()};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
+    render.page_bytes = site_->config.limits.page_bytes;
+    const auto live = exchange_ != nullptr ? std::make_shared<LiveAnswer>(parts_.isr.clock) : nullptr;
+    const LeavesLiveAnswer at_last{live};
+    render.live = live;
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
       return engine.body(std::move(s3_key));
     };
@@ -192,11 +244,17 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     serve.policy = route_->policy;
     serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
     serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store || rendered;
+    // Of a page that is not stored these ask for less than all of it, and the origin can give just that. A body that nobody
+    // reads is not given to an origin that may take it for another request.
+    const bool has_body = exchange_ != nullptr && exchange_->has_body();
+    serve.renders_missing = has_body || (!asked_.rules.head && !asked_.rules.range);
+    if (live && may_stream && !has_condition(asked_.headers)) serve.readable = live->readable();
     const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
       serve.request_id = std::string(*id);
       serve.inputs = {{"page", page.pk}};
     }
+    if (exchange_ != nullptr) serve.left = exchange_->probably_left();
     std::optional<Forwarded> seen;  // Of the page that stood there before.
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       const PreparedPage& stored = prepared(body);
@@ -218,8 +276,12 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       }
     }
     if (!served) {
+      // The origin was asked for this request, more than once if it closed an idle connection. That will do.
+      if (live && live->has_failed())
+        co_return co_await refuse_unanswered(served.error().message, served.error().retry_at);
       // While all wait after a failed render: no page is no reason to hide what the origin says now.
-      if (served.error().retry_at > 0 && passing_failures_ < kMostPassedFailures) {
+      const bool backs_off = served.error().code == ErrorCode::unavailable && served.error().retry_at > 0;
+      if (backs_off && passing_failures_ < kMostPassedFailures) {
         const Counted counted(passing_failures_);
         co_return co_await pass("renders of it have failed: " + served.error().message,
                                 forwarded.value_or(Forwarded::uri_miss));
@@ -251,17 +313,34 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       }
       case ServedAs::pass:
         co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
+      case ServedAs::live: {
+        const bool streamed = co_await stream(*live, page, may_vary, forwarded.value_or(Forwarded::uri_miss));
+        if (streamed) co_return;
+        if (live->has_failed())
+          co_return co_await refuse_unanswered("the origin gave hints and no answer", 0);
+        may_stream = false;  // It is for others: then this one waits for it like those others.
+        continue;
+      }
       case ServedAs::absent:
-        if (!asked_.rules.only_if_cached)
+        if (asked_.rules.no_store && !asked_.rules.only_if_cached)
           co_return co_await pass("the request says no-store", Forwarded::request);
+        if (!asked_.rules.only_if_cached)
+          co_return co_await pass("the page is not stored, and the request is not for all of it",
+                                  forwarded.value_or(Forwarded::uri_miss));
         state_ = name(served->as);
         co_return co_await refuse(
             504, "nothing is stored that could answer this, and the request says only-if-cached");
       case ServedAs::failed:
       case ServedAs::uncached:
-        if (served->body->metadata.status == 0)
-          co_return co_await pass("it is larger than pages may be, or a stream",
-                                  forwarded.value_or(Forwarded::uri_miss));
+        if (served->body->metadata.status == 0) {
+          const Forwarded why = forwarded.value_or(Forwarded::uri_miss);
+          const bool streamed = live && co_await stream(*live, page, may_vary, why);
+          if (streamed) co_return;
+          co_return co_await pass("it is not for everybody, or larger than pages may be", why);
+        }
+        // Of a page that is not stored no variant can be found: the origin is asked for this one.
+        if (served->as == ServedAs::uncached && !suits(prepared(*served->body), may_vary))
+          co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
       default:
         co_return co_await send_page(*std::move(served), before, forwarded);
@@ -285,8 +364,9 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
   }
   const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
   ServerResponse response = answer_with_page(served, bytes, coding, context);
-  const bool while_rendered =
-      served.as == ServedAs::stale && route_->policy.mode == ServeMode::swr && before.table_version;
+  const bool may_be_stale = route_->policy.mode == ServeMode::swr ||
+                            context.now < served_stale_until(page, served.meta, route_->policy);
+  const bool while_rendered = served.as == ServedAs::stale && may_be_stale && before.table_version;
   if (as_wished && (served.as == ServedAs::hit || while_rendered))
     keep_warm(served, context.now, before, coding, bytes, response);
   if (exchange_ == nullptr) co_return;
@@ -343,25 +423,108 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
   }
 }
 
+// What the origin answers to this request's own render, while it comes and while the client is there. False: nothing of it
+// can be sent.
+Task<bool> Gateway::Request::stream(LiveAnswer& live, const Page& page, const Headers& may_vary,
+                                    Forwarded forwarded) {
+  bool streamed = true;
+  const auto streaming = [&]() -> Task<void> {
+    streamed = co_await stream_to_its_end(live, page, may_vary, forwarded);
+  };
+  Task<void> all = streaming();
+  Task<void> leaving = exchange_->client_left();
+  co_await first_to_end(std::move(all), std::move(leaving));
+  co_return streamed;
+}
+
+Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& page, const Headers& may_vary,
+                                               Forwarded forwarded) {
+  std::optional<std::uint64_t> left;  // Of the bytes that were announced.
+  std::string last;  // Kept back until the page is stored: who has all of it may ask for it again.
+  for (;;) {
+    auto next = co_await live.next();
+    Result<void> sent;
+    if (auto* hint = std::get_if<LiveHint>(&next)) {
+      Headers fields = end_to_end(hint->headers);
+      sent = co_await exchange_->interim(hint->status, std::move(fields));
+    } else if (auto* head = std::get_if<LiveHead>(&next)) {
+      ServerResponse response = head_of(std::move(head->shape), may_vary, forwarded);
+      if (response.status == 0) co_return false;
+      left = head->length;
+      sent = co_await exchange_->begin(response.status, std::move(response.headers), head->length);
+    } else if (auto* piece = std::get_if<std::string>(&next)) {
+      if (left) *left -= std::min<std::uint64_t>(*left, piece->size());
+      if (left == 0U) {
+        last = piece->back();
+        piece->pop_back();
+      }
+      sent = co_await exchange_->write(*piece);
+    } else if (auto* end = std::get_if<LiveEnd>(&next)) {
+      if (!exchange_->answered()) co_return false;
+      if (state_ == name(ServedAs::miss)) co_await parts_.engine.wait_for_render(page, kStoredPatience);
+      sent = co_await exchange_->write(last);
+      Headers trailers = trailers_for(request_.headers, end->trailers);
+      sent = co_await exchange_->finish(std::move(trailers));
+      co_return true;
+    } else {
+      co_return exchange_
+          ->answered();  // Cut off, where some of it was sent: the client sees that something is missing.
+    }
+    if (!sent) co_return true;  // The client has left.
+  }
+}
+
+// Of an answer whose body is still to come; its status is 0 if it is a page for other requests than this one.
+ServerResponse Gateway::Request::head_of(Rendered shape, const Headers& may_vary, Forwarded forwarded) {
+  Served served;
+  served.as = ServedAs::miss;
+  served.meta = would_be(parts_.isr, shape);
+  served.body = prepare_page(std::move(shape.body)).body;
+  ServerResponse response;
+  response.status = 0;
+  const PreparedPage& page = prepared(*served.body);
+  if (!suits(page, may_vary)) return response;
+  if (!shape.store) {
+    state_ = name(ServedAs::uncached);
+    reason_ = std::move(shape.why_not_stored);
+    return unstored_head(page.metadata, forwarded, 0);
+  }
+  state_ = name(served.as);
+  reason_ = "it was rendered";
+  const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
+  return answer_with_page(served, page.coded(Coding::identity), Coding::identity, context);
+}
+
 // As it came from the origin.
 Task<void> Gateway::Request::send_unstored(Served served, Forwarded forwarded) {
   state_ = name(served.as);
   reason_ = served.reason;
-  const BodyMetadata& metadata = served.body->metadata;
-  ServerResponse response;
-  response.status = metadata.status;
-  if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
-  for (const auto& [name, value] : metadata.headers)
-    response.headers.add(name, value);
-  add_retry_after(response.headers, served.retry_at);
-  response.headers.add("Via", std::string(kVia));
-  CacheStatus status;
-  status.forwarded = forwarded;
-  status.forwarded_status = metadata.status;
-  add_cache_status(response.headers, status, name(served.as));
+  ServerResponse response = unstored_head(served.body->metadata, forwarded, served.retry_at);
   response.body = served.body->bytes;
   response.keep_alive = served.body;
   [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
+}
+
+ServerResponse Gateway::Request::unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
+                                               std::int64_t retry_at) const {
+  ServerResponse response;
+  response.status = metadata.status;
+  if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
+  int minor_version = 1;
+  for (const auto& [name, value] : metadata.headers) {
+    if (name == kReceivedField) {
+      minor_version = 0;
+    } else if (name != kVariantField && name != kWindowField) {
+      response.headers.add(name, value);
+    }
+  }
+  add_retry_after(response.headers, retry_at);
+  response.headers.add("Via", via(minor_version));
+  CacheStatus status;
+  status.forwarded = forwarded;
+  status.forwarded_status = metadata.status;
+  add_cache_status(response.headers, status, state_);
+  return response;
 }
 
 // Where the origin has not said it itself.
@@ -370,13 +533,29 @@ void Gateway::Request::add_retry_after(Headers& headers, std::int64_t retry_at) 
   if (wait > 0 && !headers.get("retry-after")) headers.add("Retry-After", std::to_string(wait));
 }
 
-Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at) {
+// The origin was asked for this request's render, and that came to nothing.
+Task<void> Gateway::Request::refuse_unanswered(std::string reason, std::int64_t retry_at) {
+  state_ = name(ServedAs::failed);
+  reason_ = std::move(reason);
+  co_await refuse(502, "the origin gave no answer", retry_at);
+}
+
+Task<void> Gateway::Request::refuse(int status, std::string why, std::int64_t retry_at, std::string allow) {
   if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
   // Who is refused may have sent more in the belief not to be: what follows a CONNECT is meant for the tunnel.
   response.close = status < 500 || status == 501;
   add_retry_after(response.headers, retry_at);
+  if (status == 405) response.headers.add("Allow", std::move(allow));
   response.headers.add("Cache-Control", "no-store");
+  response.headers.add("X-FaceTheory-ISR", state_);
+  [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
+}
+
+Task<void> Gateway::Request::answer_options(std::string allow) {
+  state_ = "own";
+  ServerResponse response;
+  response.headers.add("Allow", std::move(allow));
   response.headers.add("X-FaceTheory-ISR", state_);
   [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
 }
@@ -390,25 +569,27 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   pass.request.method = request_.method;
   pass.request.target = asked_.target.origin_form();
   pass.request.host = host_for(site_->config.origins.at(route_->origin), asked_.target.host);
-  const PageRequest asked = asked_.request(request_.method);
+  const auto withheld = [this, asked = asked_.request(request_.method)](std::string_view field) {
+    return withheld_from_origin(site_->config, *route_, asked, field);
+  };
   std::string forwarded_for = request_.peer;
   for (const Headers::Field& field : asked_.headers) {
     if (same_text(field.name, "x-forwarded-for") && asked_.trusted)
       forwarded_for = field.value + ", " + request_.peer;
-    if (!same_text(field.name, "content-length") && !withheld(field.name, asked))
+    if (!same_text(field.name, "content-length") && !withheld(field.name))
       pass.request.headers.add(field.name, field.value);
   }
-  pass.takes_trailer = [this, asked](std::string_view name) {
-    return !withheld(name, asked) && !names_tenant(name);
+  if (asked_.hops_left) pass.request.headers.set("Max-Forwards", std::to_string(*asked_.hops_left));
+  pass.takes_trailer = [this, withheld](std::string_view name) {
+    return !withheld(name) && !names_tenant(site_->config, name);
   };
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
   pass.request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   pass.request.headers.add("X-Forwarded-Host", asked_.target.host);
-  pass.request.headers.add("Via", std::string(kVia));
+  pass.request.headers.add("Via", via(request_.minor_version));
 
   CacheStatus status;
   status.forwarded = forwarded;
-  pass.added.add("Via", std::string(kVia));
   pass.tunnel_timeout = site_->config.limits.tunnel_timeout;
   add_cache_status(pass.added, status, state_);
   if (asked_.rules.kind == RequestKind::invalidate) {
@@ -427,22 +608,6 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   co_await refuse(502, "the origin gave no answer");
 }
 
-// Whether a field of the client never reaches the origin. One that names a tenant does, since it was looked at; one that
-// only the origin would take for it does not.
-bool Gateway::Request::withheld(std::string_view field, const PageRequest& asked) const {
-  const std::string name = name_at_origin(field);
-  return name == "host" || name.starts_with("x-facetheory-") || is_said_by_proxies(name) ||
-         strips_field(*route_, lower_case(field), asked) ||
-         (names_tenant(field) && !contains_name(site_->config.boundary_headers, field));
-}
-
-bool Gateway::Request::names_tenant(std::string_view field) const {
-  const auto& names = site_->config.boundary_headers;
-  return std::any_of(names.begin(), names.end(), [name = name_at_origin(field)](const std::string& one) {
-    return name_at_origin(one) == name;
-  });
-}
-
 // Without what else makes a different page of an URL.
 Headers Gateway::Request::naming_tenants() const {
   Headers kept;
@@ -450,26 +615,6 @@ Headers Gateway::Request::naming_tenants() const {
     if (const auto value = asked_.headers.get(name)) kept.add(name, std::string(*value));
   }
   return kept;
-}
-
-// All pages of an URL: the one under its plain key, and those that share a tag with it. They are purged, since RFC 9111
-// (4.4) lets none of them be sent again without the origin's word; but what an operator has pinned, no visitor unpins.
-Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
-  const auto complain = [&](const Error& error) {
-    log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(error));
-  };
-  std::string tag = url_tag(asked_.target, key.target);
-  auto meta = co_await get_meta(parts_.isr, key.page, Consistency::strong);
-  const bool known = meta && *meta;
-  if (known) tagged = tagged || contains_name((*meta)->tags, tag);
-  if (!known || !(*meta)->pinned) {
-    auto purged = co_await purge(parts_.isr, key.page);
-    if (!purged) complain(purged.error());
-    parts_.engine.forget(key.page);
-  }
-  if (!tagged) co_return;
-  auto marked = co_await mark_tag(parts_.isr, key.page.tenant, std::move(tag), MarkKind::purge);
-  if (!marked) complain(marked.error());
 }
 
 // Before the client learns that its change was made, nobody is served what was true before it.
@@ -489,36 +634,72 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
     const PageRequest bare{tenants, "GET", asked_.target.scheme, asked_.target.host,
                            *path,   query, asked_.trusted};
     auto key = page_key(site_->config, route, match->variables, bare);
-    if (key && std::holds_alternative<PageKey>(*key))
+    if (key && std::holds_alternative<PageKey>(*key) && may_invalidate(route))
       co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
   }
   for (const std::string& group : found.groups) {
     auto tenant = tenant_of(site_->config, *route_, asked_.request(request_.method));
-    if (!tenant) continue;
-    std::string tag = group_tag(asked_.target.origin(), group);
-    auto marked = co_await mark_tag(parts_.isr, *tenant, std::move(tag), MarkKind::purge);
-    if (!marked)
-      log(LogLevel::warning, "the cache group could not be invalidated: " + to_string(marked.error()));
+    if (tenant) co_await purge_group(*std::move(tenant), group);
   }
+}
+
+bool Gateway::Request::may_invalidate(const RouteConfig& route) const {
+  switch (route.unsafe_invalidates) {
+    case UnsafeInvalidates::same_site:
+      return is_same_site(request_.headers, asked_.target.host);
+    case UnsafeInvalidates::always:
+      return true;
+    case UnsafeInvalidates::never:
+      break;
+  }
+  return false;
+}
+
+// What is purged may outlive the request.
+Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
+  std::string page = key.page.pk;
+  std::string url = asked_.target.origin() + key.target;
+  std::string tag = url_tag(asked_.target, key.target);
+  PurgeRate::Purge purge = [&parts = parts_, key = std::move(key), tag = std::move(tag), tagged] {
+    return purge_pages_of_url(parts, key, tag, tagged);
+  };
+  co_await parts_.purges.purge(parts_.loop, std::move(page), std::move(url), std::move(purge));
+}
+
+Task<void> Gateway::Request::purge_group(std::string tenant, std::string group) {
+  std::string tag = group_tag(asked_.target.origin(), group);
+  std::string row = tag_pk(tenant, tag);
+  std::string name = "the cache group " + quoted_for_message(group);
+  PurgeRate::Purge purge = [&parts = parts_, tenant = std::move(tenant), tag = std::move(tag)] {
+    return purge_tag(parts, tenant, tag);
+  };
+  co_await parts_.purges.purge(parts_.loop, std::move(row), std::move(name), std::move(purge));
 }
 
 // --- the gateway ------------------------------------------------------------------------------------------------
 
 Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
     : parts_(std::move(parts)),
+      loop_(LoopBound::to_loop(parts_.loop, "a gateway")),
       metrics_(parts_.metrics.add_loop()),
       warm_(parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory) {
-  use(std::move(site));
+  take(std::move(site));
 }
 Gateway::~Gateway() = default;
 
 void Gateway::use(std::shared_ptr<const Site> site) {
+  loop_.check();
+  take(std::move(site));
+}
+
+void Gateway::take(std::shared_ptr<const Site> site) {
   site_ = std::move(site);
   warm_.configure(site_->config);
   passing_ = std::make_shared<const OriginClients>(passing_clients(site_->config, parts_.loop));
 }
 
 Task<void> Gateway::handle(ServerExchange& exchange) {
+  loop_.check();
   const Duration began = parts_.isr.clock.monotonic();
   Request request(parts_, warm_, passing_failures_, site_, passing_, exchange.request(), &exchange);
   std::exception_ptr interrupted;
@@ -533,18 +714,22 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
 }
 
 Task<std::optional<FreshAnswer>> Gateway::refresh(ServerRequest request) {
+  loop_.check();
   Request refreshed(parts_, warm_, passing_failures_, site_, passing_, request, nullptr);
   co_return co_await refreshed.refresh();
 }
 
 void Gateway::was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer) {
+  loop_.check();
   const std::string_view key = warm_.key_of(view_of(request), is_trusted(site_->config, request.peer));
   if (key.empty()) return;
   warm_.was_seen_to(key);
   if (answer && answer->site == site_) warm_.take_over(key, answer->vary, std::move(answer->page));
 }
 
+// What the access log and the loop's metrics are told by, so that they too are used on this thread alone.
 void Gateway::tell(const RequestRecord& record) {
+  loop_.check();
   metrics_.answered(record.state, record.status, record.bytes, record.took);
   if (parts_.on_answered) parts_.on_answered(record);
 }
@@ -561,6 +746,7 @@ void Gateway::refused(int status, std::string_view why, const std::string& peer)
 }
 
 const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer, std::uint64_t round) {
+  loop_.check();
   if (round == 0 || round != round_) {
     round_ = round;
     round_began_ = parts_.isr.clock.monotonic();

@@ -17,11 +17,13 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/base/fixed_bytes.h"
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/gateway/compressor.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
+#include "facetheory/gateway/purge_rate.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/gateway/warm_pages.h"
 
@@ -52,6 +54,7 @@ struct GatewayParts {
   Engine& engine;
   const Isr& isr;
   Metrics& metrics;
+  PurgeRate& purges;
   std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
   // Told of requests that a stale page has answered: somebody is to have it rendered, and to call was_refreshed() then.
@@ -65,7 +68,7 @@ struct FreshAnswer {
   WarmPage page;
 };
 
-// Used on its loop only. What the parts refer to outlives it.
+// Used on its loop only, which is checked. What the parts refer to outlives it.
 class Gateway {
  public:
   Gateway(GatewayParts parts, std::shared_ptr<const Site> site);
@@ -89,9 +92,11 @@ class Gateway {
 
  private:
   class Request;
+  void take(std::shared_ptr<const Site> site);
   void tell(const RequestRecord& record);
 
   GatewayParts parts_;
+  const LoopBound loop_;
   LoopMetrics& metrics_;
   WarmPages warm_;
   // Of the last round: when it began.

@@ -1,10 +1,18 @@
 // What clients get from pages, through a whole gateway.
 #include <chrono>
+#include <cstdio>
 #include <future>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
+#include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "facetheory/bodies/body_store.h"
 
 #include "tests/support/gateway_bed.h"
 
@@ -120,11 +128,12 @@ TEST(GatewayPages, ConditionsHeadAndRangesAreAnsweredFromThePage) {
   EXPECT_EQ(bed.origin.count("/a"), 1U);
 }
 
-TEST(GatewayPages, HeadOfAMissingPageRendersIt) {
+TEST(GatewayPages, HeadOfAMissingPageIsTheOriginsAndRendersNothing) {
   GatewayBed bed;
-  EXPECT_EQ(bed.ask("HEAD", "/a").state(), "miss");
-  EXPECT_EQ(bed.get("/a").state(), "hit");
-  EXPECT_EQ(bed.origin.requests("/a").at(0).method, "GET");
+  EXPECT_EQ(bed.ask("HEAD", "/a").state(), "pass");
+  EXPECT_EQ(bed.origin.requests("/a").at(0).method, "HEAD");
+  EXPECT_EQ(bed.get("/a").state(), "miss");
+  EXPECT_EQ(bed.ask("HEAD", "/a").state(), "hit");
 }
 
 TEST(GatewayPages, APageThatTheOriginConfirmsIsRenewed) {
@@ -276,7 +285,6 @@ TEST(GatewayPages, NothingThatIsNotInTheKeyReachesARender) {
                  {"Cookie", "session=secret"},
                  {"User-Agent", "evil"},
                  {"X-Facetheory-Variant", "x"},
-                 {"Range", "bytes=0-1"},
                  {"If-None-Match", "\"x\""}});
   const ServerRequest seen = bed.origin.requests("/a").at(0);
   EXPECT_EQ(seen.headers.get("x-forwarded-host"), "example.com");
@@ -284,7 +292,7 @@ TEST(GatewayPages, NothingThatIsNotInTheKeyReachesARender) {
   EXPECT_EQ(seen.headers.get("accept-encoding"), "identity");
   EXPECT_EQ(seen.headers.get("host"), "example.com");
   for (const char* name : {"x-forwarded-for", "x-original-url", "cookie", "user-agent",
-                           "x-facetheory-variant", "range", "if-none-match", "cache-control"}) {
+                           "x-facetheory-variant", "if-none-match", "cache-control"}) {
     EXPECT_FALSE(seen.headers.get(name)) << name;
   }
 }
@@ -342,6 +350,70 @@ TEST(GatewayPages, StaleWhileRevalidateHasItsLimit) {
   EXPECT_EQ(bed.get("/a").body, "new");
 }
 
+TEST(GatewayPages, WhoseLifetimeTheOriginNamesAreNotServedAfterItWhileTheyAreRendered) {
+  for (const char* control : {"max-age=10", "max-age=0", "s-maxage=10"}) {
+    GatewayBed bed;
+    bed.origin.answer("/a", 200, {{"Cache-Control", control}}, "old");
+    for (int i = 0; i < 3; ++i)  // So that it is ready to be answered with, if it can be.
+      EXPECT_EQ(bed.get("/a").body, "old") << control;
+    bed.clock.advance(11s);
+    bed.origin.answer("/a", 200, {{"Cache-Control", control}}, "new");
+    EXPECT_EQ(bed.get("/a").body, "new") << control;
+  }
+}
+
+TEST(GatewayPages, WithoutALifetimeAreServedAfterTheRoutesWindowWhileTheyAreRendered) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  EXPECT_EQ(bed.get("/a").body, "/a 1");
+  bed.clock.advance(11s);
+  const Reply stale = bed.get("/a");
+  EXPECT_EQ(stale.state(), "stale");
+  EXPECT_EQ(stale.body, "/a 1");
+}
+
+TEST(GatewayPages, AreServedAfterAFailureAlthoughTheirLifetimeHasEnded) {
+  GatewayBed bed;
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=10"}}, "old");
+  bed.get("/a");
+  bed.clock.advance(11s);
+  bed.origin.answer("/a", 500, {}, "broken");
+  const Reply stale = bed.get("/a");
+  EXPECT_EQ(stale.status, 200);
+  EXPECT_EQ(stale.state(), "stale");
+  EXPECT_EQ(bed.origin.count("/a"), 2U);
+}
+
+TEST(GatewayPages, MayBeStaleInModeBlockingIfTheOriginSaysSoAndTheRouteSaysNothingElse) {
+  GatewayBed bed(
+      "[defaults]\nmode = \"blocking\"\n[[routes]]\npattern = \"/a\"\n"
+      "[[routes]]\npattern = \"/strict\"\nstale_for = \"0s\"\n");
+  for (const char* target : {"/a", "/strict"}) {
+    bed.origin.answer(target, 200, {{"Cache-Control", "max-age=10, stale-while-revalidate=5"}}, "old");
+    bed.get(target);
+    bed.get(target);
+  }
+  bed.clock.advance(11s);
+  for (const char* target : {"/a", "/strict"})
+    bed.origin.answer(target, 200, {{"Cache-Control", "max-age=10, stale-while-revalidate=5"}}, "new");
+  EXPECT_EQ(bed.get("/a").body, "old");
+  EXPECT_EQ(bed.get("/strict").body, "new");
+  for (int i = 0; i < 1000 && bed.get("/a").body != "new"; ++i)
+    std::this_thread::sleep_for(2ms);
+  EXPECT_EQ(bed.get("/a").state(), "hit");
+  bed.clock.advance(16s);
+  bed.origin.answer("/a", 200, {{"Cache-Control", "max-age=10"}}, "newest");
+  EXPECT_EQ(bed.get("/a").body, "newest");
+}
+
+TEST(GatewayPages, AreNotStoredWithoutALifetimeWhereTheRouteLeavesItToTheOrigin) {
+  for (const char* mode : {"swr", "blocking"}) {
+    GatewayBed bed("[defaults]\nrevalidate = \"origin\"\nmode = \"" + std::string(mode) + "\"\n");
+    EXPECT_EQ(bed.get("/a").body, "/a 1");
+    EXPECT_EQ(bed.get("/a").body, "/a 2");
+    EXPECT_EQ(bed.get("/a").state(), "pass");
+  }
+}
+
 TEST(GatewayPages, AreCompressedForThoseWhoTakeIt) {
   GatewayBed bed;
   bed.origin.answer("/a", 200, {{"Content-Type", "text/html"}, {"ETag", "\"v\""}}, std::string(5000, 'x'));
@@ -387,6 +459,69 @@ TEST(GatewayPages, NorOfItsVariants) {
   ASSERT_EQ(bed.get("/a", german).state(), "hit");
   bed.ask("PUT", "/a", {}, "x");
   EXPECT_EQ(bed.get("/a", german).state(), "miss");
+}
+
+// S3 keeps 2,048 bytes beside an object; the others have no reason to.
+TEST(GatewayPages, FieldsOfManyKilobytesAreStored) {
+  GatewayBed bed;
+  const std::string policy(8'000, 'p');
+  bed.origin.answer("/a", 200, {{"Content-Security-Policy", policy}, {"Link", policy}}, "page");
+  EXPECT_EQ(bed.get("/a").state(), "miss");
+  const Reply hit = bed.get("/a");
+  EXPECT_EQ(hit.state(), "hit");
+  EXPECT_EQ(hit.field("content-security-policy"), policy);
+  EXPECT_EQ(hit.field("link"), policy);
+}
+
+// A store as S3 is one, as far as header fields go.
+class SparseBodies final : public BodyStore {
+ public:
+  explicit SparseBodies(std::unique_ptr<BodyStore> inner) : inner_(std::move(inner)) {}
+
+ private:
+  Task<Result<void>> do_write(std::string key, Body body) override {
+    return inner_->write(std::move(key), std::move(body));
+  }
+  Task<Result<std::optional<Body>>> do_read(std::string key) override { return inner_->read(std::move(key)); }
+  Task<Result<void>> do_remove(std::string key) override { return inner_->remove(std::move(key)); }
+  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
+    return inner_->list(std::move(after), limit);
+  }
+  const std::unique_ptr<BodyStore> inner_;
+};
+
+TEST(GatewayPages, FieldsThatTheBodiesHaveNoRoomForArePassedOnWholeAndTheLogSaysWhy) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> access_log(std::tmpfile(), &std::fclose);
+  ASSERT_NE(access_log, nullptr);
+  ServiceOptions options;
+  options.access_log = fileno(access_log.get());
+  options.wrap_bodies = [](std::unique_ptr<BodyStore> inner) -> std::unique_ptr<BodyStore> {
+    return std::make_unique<SparseBodies>(std::move(inner));
+  };
+  test::TestOrigin origin;
+  const std::string policy(3'000, 'p');
+  origin.answer("/a", 200,
+                {{"Content-Security-Policy", policy}, {"ETag", "\"x\""}, {"Vary", "Accept-Language"}},
+                "page");
+  Config config = test::bed_config(origin.port(), "");
+  config.access_log = AccessLog::text;
+  {
+    const auto service = *Service::start(std::move(config), std::move(options));
+    for (int i = 0; i < 2; ++i) {
+      test::RawClient client(service->listening().front().port);
+      client.send("GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+      const Reply reply = test::read_reply(client);
+      EXPECT_EQ(reply.body, "page");
+      EXPECT_EQ(reply.field("content-security-policy"), policy);
+      EXPECT_EQ(reply.field("etag"), "\"x\"");
+      EXPECT_FALSE(reply.headers.get("x-facetheory-variant"));
+      EXPECT_EQ(reply.state(), i == 0 ? "uncached" : "pass");
+    }
+  }
+  std::string lines(4'096, '\0');
+  std::rewind(access_log.get());
+  lines.resize(std::fread(lines.data(), 1, lines.size(), access_log.get()));
+  EXPECT_THAT(lines, testing::ContainsRegex("its header fields take 3[0-9]* bytes, and bodies keep 2048"));
 }
 
 TEST(GatewayPages, TenantsAreKeptApartAndStrangersNameNone) {

@@ -71,14 +71,14 @@ Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
   }
 }
 
-// Cuts off who is too slow, a few times within the shortest of the limits.
+// Cuts off who is too slow, a few times within the shortest of the limits, and looks who has left.
 Task<void> sweep_on(std::shared_ptr<ServerLoop> loop) {
   while (!loop->draining || !loop->connections.empty()) {
     const ServerLimits& limits = *loop->limits;
     const auto shortest =
         std::min({limits.header_timeout, limits.body_timeout, limits.idle_timeout, limits.write_timeout});
     loop->sweep.expires_after(
-        std::clamp(shortest / 4, std::chrono::milliseconds(10), std::chrono::milliseconds(500)));
+        std::clamp(shortest / 4, std::chrono::milliseconds(10), std::chrono::milliseconds(250)));
     error_code ignored;
     co_await loop->sweep.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     const auto now = std::chrono::steady_clock::now();

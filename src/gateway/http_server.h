@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct ServerRequest {
   Headers headers;     // As they were sent.
   std::string body;    // Only for a RequestHandler.
   std::string peer;    // The client's address, without its port.
+  // "192.0.2.1:8080": what the client has connected to, where the request has no Host.
+  std::string own_address = {};
   int minor_version = 1;
 };
 
@@ -74,6 +77,10 @@ class ServerExchange {
   // not left; one that closed its connection looks the same until something is written to it. Only once the request's
   // body has been read.
   virtual Task<void> client_left() = 0;
+
+  // Asked to stop, within a second or so, when the connection broke or the client has ended its own side before it was
+  // answered. Most of those have left; all the same it may be one that still reads.
+  virtual std::stop_token probably_left() = 0;
 
   // Answers 101; from now on read() and write() carry the bytes of another protocol, until read() gives none.
   virtual Task<Result<void>> switch_protocols(Headers headers) = 0;

@@ -7,6 +7,7 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/gateway/request_rules.h"
+#include "facetheory/gateway/route.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/structured_fields.h"
 
@@ -55,6 +56,19 @@ bool begins_with_scheme(std::string_view reference) {
 }
 
 }  // namespace
+
+bool is_same_site(const Headers& request, std::string_view host) {
+  if (request.get("sec-fetch-site")) {
+    const std::string_view site = only_value(request, "sec-fetch-site").value_or("");
+    return site == "same-origin" || site == "same-site" || site == "none";
+  }
+  if (!request.get("origin")) return true;
+  const std::string_view origin = only_value(request, "origin").value_or("");
+  const std::size_t authority = origin.find("://");
+  if (authority == std::string_view::npos) return false;  // "null", for one.
+  const auto named = normalise_host(origin.substr(authority + 3));
+  return named && without_port(*named) == without_port(host);
+}
 
 std::optional<std::string> target_on_origin(std::string_view origin, std::string_view base_target,
                                             std::string_view reference) {

@@ -80,5 +80,30 @@ TEST(TargetOnOrigin, RecognisesItselfInAnySpelling) {
   EXPECT_EQ(resolved("https://example.com:80/x"), "elsewhere");
 }
 
+TEST(IsSameSite, IsWhatABrowserSays) {
+  for (const char* site : {"same-origin", "same-site", "none"})
+    EXPECT_TRUE(is_same_site({{"Sec-Fetch-Site", site}, {"Origin", "https://evil.example"}}, "example.com"))
+        << site;
+  for (const char* site : {"cross-site", "", "other", "same-origin, cross-site"})
+    EXPECT_FALSE(is_same_site({{"Sec-Fetch-Site", site}, {"Origin", "https://example.com"}}, "example.com"))
+        << site;
+  EXPECT_FALSE(
+      is_same_site({{"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "cross-site"}}, "example.com"));
+}
+
+TEST(IsSameSite, OfAnOlderBrowserIsTheHostOfTheOrigin) {
+  for (const char* origin : {"https://example.com", "http://example.com:8080", "https://EXAMPLE.com"})
+    EXPECT_TRUE(is_same_site({{"Origin", origin}}, "example.com:8081")) << origin;
+  for (const char* origin : {"null", "", "https://evil.example", "https://example.com.evil.example",
+                             "https://www.example.com", "example.com", "https://", "https://example.com/"})
+    EXPECT_FALSE(is_same_site({{"Origin", origin}}, "example.com")) << origin;
+  EXPECT_FALSE(is_same_site({{"Origin", "https://example.com"}, {"Origin", "null"}}, "example.com"));
+}
+
+TEST(IsSameSite, AProgramSaysNothing) {
+  EXPECT_TRUE(is_same_site({}, "example.com"));
+  EXPECT_TRUE(is_same_site({{"Referer", "https://evil.example/"}}, "example.com"));
+}
+
 }  // namespace
 }  // namespace facetheory

@@ -176,6 +176,22 @@ void add_engine(Exposition& out, const EngineSnapshot& engine) {
   out.family("facetheory_regenerations_in_flight", MetricType::Gauge,
              "Regenerations under way in this process.");
   out.value(engine.regenerations_in_flight);
+  out.family("facetheory_regenerations_oldest_seconds", MetricType::Gauge,
+             "How long ago the oldest regeneration began that is under way.");
+  out.value(std::chrono::duration<double>(engine.oldest_regeneration).count());
+  out.family("facetheory_regenerations_overdue", MetricType::Gauge,
+             "Regenerations that should have ended long ago, and hang.");
+  out.value(engine.overdue_regenerations);
+  out.family("facetheory_renders_queued", MetricType::Gauge, "Renders that wait for their turn.");
+  out.value(engine.queued_renders);
+  out.family("facetheory_renders_queued_oldest_seconds", MetricType::Gauge,
+             "For how long the oldest of them has.");
+  out.value(std::chrono::duration<double>(engine.oldest_queued).count());
+  out.family("facetheory_renders_not_begun_total", MetricType::Counter,
+             "Renders whose turn did not come: dropped (nobody waited any more), refused (it would have come "
+             "too late).");
+  out.value(engine.renders_dropped, {{"reason", "dropped"}});
+  out.value(engine.renders_refused, {{"reason", "refused"}});
   out.family("facetheory_pages_in_memory", MetricType::Gauge, "Bodies of pages kept in memory.");
   out.value(engine.pages_in_memory);
   out.family("facetheory_pointers_in_memory", MetricType::Gauge, "Pages whose last pointer is remembered.");
@@ -189,6 +205,9 @@ void add_engine(Exposition& out, const EngineSnapshot& engine) {
   out.family("facetheory_table_up", MetricType::Gauge,
              "0 while the table has failed so often that it is hardly asked.");
   out.value(engine.table_down ? 0.0 : 1.0);
+  out.family("facetheory_bodies_up", MetricType::Gauge,
+             "0 while the body store has failed so often that it is hardly asked.");
+  out.value(engine.bodies_down ? 0.0 : 1.0);
 }
 
 void add_server(Exposition& out, const ServerSnapshot& server) {

@@ -19,16 +19,18 @@
 namespace facetheory {
 
 // As x-facetheory-isr has them; the most frequent first. "refused" is what the gateway answered all by itself (400, 431,
-// no tenant); "other" whatever is not in this list.
-inline constexpr std::array<std::string_view, 11> kRequestStates = {
+// no tenant), "own" likewise where nothing was wrong (OPTIONS *); "other" whatever is not in this list.
+inline constexpr std::array<std::string_view, 12> kRequestStates = {
     "hit",      "stale",  "miss",   "wait-hit", "pass", "stale-metadata-error",
-    "uncached", "absent", "failed", "refused",  "other"};
+    "uncached", "absent", "failed", "refused",  "own",  "other"};
 
 // As EngineOptions::on_regenerated has them.
-inline constexpr std::array<std::string_view, 14> kRegenerationOutcomes = {
-    "published",  "already_fresh", "not_stored",          "failed",           "in_backoff",     "lease_held",
-    "lease_lost", "replayed",      "request_in_progress", "request_mismatch", "request_failed", "refused",
-    "error",      "other"};
+inline constexpr std::array<std::string_view, 15> kRegenerationOutcomes = {
+    "published",        "already_fresh",  "not_stored",
+    "failed",           "in_backoff",     "lease_held",
+    "lease_lost",       "replayed",       "request_in_progress",
+    "request_mismatch", "request_failed", "refused",
+    "no_turn",          "error",          "other"};
 
 // What one event loop counts. On that loop's thread only.
 class alignas(kFarApart) LoopMetrics {
@@ -95,12 +97,18 @@ struct EngineSnapshot {
   std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
   std::uint64_t waiters = 0;
   std::uint64_t regenerations_in_flight = 0;
+  std::uint64_t queued_renders = 0;
+  Duration oldest_queued{0};
+  Duration oldest_regeneration{0};
+  std::uint64_t overdue_regenerations = 0;
+  std::uint64_t renders_dropped = 0, renders_refused = 0;
   std::uint64_t pages_in_memory = 0;
   std::uint64_t page_bytes = 0;
   std::uint64_t page_bytes_limit = 0;
   std::uint64_t lent_bytes = 0, lent_bytes_limit = 0;  // FixedMemory's.
   std::uint64_t pointers_in_memory = 0;
   bool table_down = false;
+  bool bodies_down = false;
 };
 
 // As the server has them now.

@@ -175,19 +175,27 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
   ServerSnapshot server;
   Metrics metrics({.version = "1", .engine = [&] { return engine; }, .server = [&] { return server; }});
   EXPECT_EQ(value(metrics.text(), "facetheory_table_up"), 1);
+  EXPECT_EQ(value(metrics.text(), "facetheory_bodies_up"), 1);
   engine = {.leases_acquired = 1,
             .leases_contended = 2,
             .leases_lost = 3,
             .leases_taken_over = 4,
             .waiters = 5,
             .regenerations_in_flight = 6,
+            .queued_renders = 17,
+            .oldest_queued = std::chrono::milliseconds(18'500),
+            .oldest_regeneration = std::chrono::milliseconds(19'500),
+            .overdue_regenerations = 20,
+            .renders_dropped = 21,
+            .renders_refused = 22,
             .pages_in_memory = 7,
             .page_bytes = 8,
             .page_bytes_limit = 9,
             .lent_bytes = 15,
             .lent_bytes_limit = 16,
             .pointers_in_memory = 10,
-            .table_down = true};
+            .table_down = true,
+            .bodies_down = true};
   server = {
       .connections = 11, .connections_accepted = 12, .connections_refused = 13, .access_log_lines_lost = 14};
   const std::string text = metrics.text();
@@ -196,7 +204,14 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="lost"})"), 3);
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="taken_over"})"), 4);
   EXPECT_EQ(value(text, "facetheory_waiters"), 5);
+  EXPECT_EQ(value(text, "facetheory_bodies_up"), 0);
   EXPECT_EQ(value(text, "facetheory_regenerations_in_flight"), 6);
+  EXPECT_EQ(value(text, "facetheory_renders_queued"), 17);
+  EXPECT_EQ(value(text, "facetheory_renders_queued_oldest_seconds"), 18.5);
+  EXPECT_EQ(value(text, "facetheory_regenerations_oldest_seconds"), 19.5);
+  EXPECT_EQ(value(text, "facetheory_regenerations_overdue"), 20);
+  EXPECT_EQ(value(text, R"(facetheory_renders_not_begun_total{reason="dropped"})"), 21);
+  EXPECT_EQ(value(text, R"(facetheory_renders_not_begun_total{reason="refused"})"), 22);
   EXPECT_EQ(value(text, "facetheory_pages_in_memory"), 7);
   EXPECT_EQ(value(text, R"(facetheory_memory_bytes{kind="pages"})"), 8);
   EXPECT_EQ(value(text, R"(facetheory_memory_limit_bytes{kind="pages"})"), 9);

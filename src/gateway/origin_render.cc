@@ -4,10 +4,13 @@
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 
+#include "facetheory/base/first_to_end.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
 #include "facetheory/bodies/metadata_fields.h"
+#include "facetheory/gateway/live_answer.h"
 #include "facetheory/gateway/preconditions.h"
 #include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
@@ -18,8 +21,8 @@ namespace {
 
 using PagePointer = std::shared_ptr<const PreparedPage>;
 
-// For the body of what is not to be stored. Then its client gets it as it comes, which means to ask once more.
-constexpr std::chrono::milliseconds kUnstoredPatience{1000};
+// An answer that fails to come so soon was not waited for: a connection that had been idle was closed as it was used.
+constexpr std::chrono::seconds kClosedAsItWasUsed{1};
 
 // The entity tag that the origin gave; one that was made here means nothing to it.
 std::string_view origins_etag(const PreparedPage& page, const MetaRow& meta) {
@@ -45,8 +48,8 @@ Headers renewed_header(const PreparedPage& page, const MetaRow& meta, const Head
   Headers header;
   if (!update.content_type.empty()) header.add("content-type", update.content_type);
   for (const auto& [name, value] : update.headers) {
-    const bool of_the_old_answer = name == kVariantField || name == kWindowField || name == "age" ||
-                                   (name == "date" && !not_modified.get("date"));
+    const bool of_the_old_answer = name == kVariantField || name == kWindowField || name == kReceivedField ||
+                                   name == "age" || (name == "date" && !not_modified.get("date"));
     if (!of_the_old_answer) header.add(name, value);
   }
   if (const auto age = not_modified.get("age")) header.add("age", std::string(*age));
@@ -72,57 +75,144 @@ bool is_failure(int status) {
   return status >= 500 || status == 408 || status == 429;
 }
 
+// Brings what is left of an answer to the one client that it is for.
+Task<void> pump(std::unique_ptr<HttpExchange> exchange, std::shared_ptr<LiveAnswer> live) {
+  const auto reading = [&]() -> Task<void> {
+    for (;;) {
+      const auto piece = co_await exchange->read();
+      if (!piece) co_return;
+      if (piece->empty()) co_return live->end(exchange->trailers());
+      const bool taken = co_await live->give_in_time(*piece);
+      if (!taken) co_return;
+    }
+  };
+  Task<void> read = reading();
+  Task<void> left = live->until_left();
+  co_await first_to_end(std::move(read), std::move(left));
+  live->fail();  // Unless it has ended.
+}
+
 class OriginRendering {
  public:
   OriginRendering(const OriginRender& render, const ReadBody& read_body, Clock& clock, RenderContext context)
       : render_(render), read_body_(read_body), clock_(clock), context_(std::move(context)) {}
+  ~OriginRendering() {
+    if (!render_.live || ending_ == Ending::handed_over) return;
+    if (ending_ == Ending::failed) render_.live->fail();
+    render_.live->end({});  // Unless it has ended, or failed.
+  }
 
   Task<Result<Rendered>> run() {
     PagePointer previous = co_await previous_page();
     for (;;) {
-      HttpRequest request = render_.request;
-      PageValidators validators;
-      if (previous) {
-        validators = validators_of(*previous, *context_.previous);
-        for (const Headers::Field& field : validation_fields(validators))
-          request.headers.set(field.name, field.value);
-      }
-      ExchangeTimes times;
-      times.requested_at = epoch_seconds(clock_.now());
+      std::optional<PageValidators> validators;
+      if (previous) validators = validators_of(*previous, *context_.previous);
       OriginTiming timing(render_.metrics, clock_);
-      unstored_status_ = 0;
-      BodyPatience patience = [this, times](int status, const Headers& headers) {
-        return patience_for(status, headers, times);
-      };
-      auto answer = co_await render_.origin->send(std::move(request), std::move(patience));
-      if (answer) timing.answered(answer->status);
-      if (!answer && answer.error().code == ErrorCode::exhausted && unstored_status_ != 0) {
-        timing.answered(unstored_status_);
-        co_return nothing_to_show();
+      auto head = co_await ask(validators);
+      if (!head) co_return std::move(head).error();
+      if (head->status != 304) {
+        const int status = head->status;
+        auto made = co_await take_body(*std::move(head));
+        if (!made) co_return made;
+        timing.answered(status);
+        if (ending_ == Ending::failed) ending_ = Ending::whole;
+        co_return made;
       }
-      times.received_at = epoch_seconds(clock_.now());
-      if (!answer && answer.error().code == ErrorCode::exhausted) {
-        log(LogLevel::warning, "a page is passed on and not stored: " + answer.error().message);
-        co_return nothing_to_show();
-      }
-      if (!answer) co_return std::move(answer).error();
-      if (answer->status != 304) co_return rendered(*std::move(answer), times);
+      timing.answered(304);
       if (!previous)
         co_return Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
-      if (confirms(answer->headers, validators, times.received_at)) {
-        answer->headers = renewed_header(*previous, *context_.previous, answer->headers);
-        answer->status = previous->metadata.status;
-        answer->body = previous->bytes;
-        Rendered renewed = rendered(*std::move(answer), times);
-        // Then the body need not be written again.
-        if (same_but_for_times(renewed.body.metadata, previous->metadata)) renewed.body = *previous;
-        co_return renewed;
+      if (confirms(head->headers, *validators, times_.received_at)) {
+        ending_ = Ending::whole;
+        co_return renewed(*previous, *std::move(head));
       }
       previous.reset();  // It spoke of another page: ask for this one, whole.
     }
   }
 
  private:
+  // The head of the answer; the rest is left to exchange_. What breaks off before any of it came is asked for once more.
+  Task<Result<HttpResponseStart>> ask(const std::optional<PageValidators>& validators) {
+    HttpRequest request = render_.request;
+    if (validators) {
+      for (const Headers::Field& field : validation_fields(*validators))
+        request.headers.set(field.name, field.value);
+    }
+    const Duration began = clock_.monotonic();
+    for (int attempt = 0;; ++attempt) {
+      times_.requested_at = epoch_seconds(clock_.now());
+      HttpRequest copy = request;
+      auto opened = co_await render_.origin->ask(std::move(copy));
+      if (!opened) co_return std::move(opened).error();
+      exchange_ = *std::move(opened);
+      auto head = co_await read_final_head();
+      times_.received_at = epoch_seconds(clock_.now());
+      const bool closed = !head && head.error().code == ErrorCode::ambiguous && !hinted_ &&
+                          clock_.monotonic() - began < kClosedAsItWasUsed;
+      if (!closed || attempt > 0) co_return head;
+    }
+  }
+
+  Task<Result<HttpResponseStart>> read_final_head() {
+    for (;;) {
+      auto head = co_await exchange_->read_head();
+      if (!head || head->status / 100 != 1) co_return head;
+      hinted_ = true;
+      if (render_.live) render_.live->hint({head->status, std::move(head->headers)});
+    }
+  }
+
+  Task<Result<Rendered>> take_body(HttpResponseStart head) {
+    const bool has_length = head.framing.kind == BodyFraming::Kind::length;
+    Rendered result = shape_of(head, has_length && head.framing.length > render_.page_bytes);
+    const bool is_page = result.store && !result.failed;
+    // A render that belongs to one request, because a store is away, is counted until it ends.
+    const bool is_published = !context_.lease.token.empty();
+    if (render_.live && ((is_page && is_published) || !(is_page || result.failed))) {
+      LiveHead live{result, {}};
+      if (has_length) live.length = head.framing.length;
+      render_.live->begin(std::move(live));
+    }
+    if (!is_page && !result.failed) co_return co_await hand_over(std::move(result.why_not_stored));
+    const bool is_live = render_.live && is_page && is_published;
+    std::string body;
+    for (;;) {
+      const auto piece = co_await exchange_->read();
+      if (!piece) co_return piece.error();
+      if (piece->empty()) break;
+      const bool fits = piece->size() <= render_.page_bytes - body.size();
+      body += *piece;
+      if (is_live) render_.live->give(*piece);
+      if (fits) continue;
+      result = shape_of(head, true);
+      std::string why = result.why_not_stored;
+      if (render_.live && !is_live) {
+        render_.live->begin({std::move(result), {}});
+        render_.live->give(body);
+      }
+      co_return co_await hand_over(std::move(why));
+    }
+    if (is_live) render_.live->end(exchange_->trailers());
+    result.body.bytes = std::move(body);
+    co_return result;
+  }
+
+  // To the client for whom the render was begun: what is left has no more to do with the page.
+  Task<Result<Rendered>> hand_over(std::string why) {
+    if (render_.live && render_.live->is_wanted()) {
+      co_await exchange_->let_last();
+      ending_ = Ending::handed_over;
+      boost::asio::co_spawn(render_.origin->executor(), pump(std::move(exchange_), render_.live),
+                            [live = render_.live](std::exception_ptr interrupted) {
+                              if (interrupted) live->fail();
+                            });
+    }
+    Rendered nothing;
+    nothing.store = false;
+    nothing.body.metadata.status = 0;
+    nothing.why_not_stored = std::move(why);
+    co_return nothing;
+  }
+
   // The page that is replaced, if the origin can be asked about it.
   Task<PagePointer> previous_page() {
     if (!context_.previous || context_.previous->s3_key.empty()) co_return nullptr;
@@ -134,64 +224,79 @@ class OriginRendering {
     co_return page;
   }
 
-  std::optional<std::chrono::milliseconds> patience_for(int status, const Headers& headers,
-                                                        ExchangeTimes times) {
-    if (is_failure(status) || status == 304) return std::nullopt;
-    times.received_at = epoch_seconds(clock_.now());
-    if (decide_store("GET", render_.request.headers, status, headers, times, render_.policy).store)
-      return std::nullopt;
-    unstored_status_ = status;
-    const bool events = is_event_stream(headers.get("content-type").value_or(""));
-    return events ? std::chrono::milliseconds(0) : kUnstoredPatience;
-  }
-
-  static Rendered nothing_to_show() {
-    Rendered result;
-    result.store = false;
-    result.body.metadata.status = 0;
+  // The page as it is, confirmed by a 304.
+  Rendered renewed(const PreparedPage& previous, HttpResponseStart not_modified) {
+    not_modified.headers = renewed_header(previous, *context_.previous, not_modified.headers);
+    not_modified.status = previous.metadata.status;
+    Rendered result = shape_of(not_modified, false);
+    result.body.bytes = previous.bytes;
+    // Then the body need not be written again.
+    if (same_but_for_times(result.body.metadata, previous.metadata)) result.body = previous;
     return result;
   }
 
-  Rendered rendered(HttpResponse answer, const ExchangeTimes& times) const {
+  // What is made of an answer with that head, but for its bytes.
+  Rendered shape_of(const HttpResponseStart& answer, bool too_large) const {
     StoreDecision decision =
-        decide_store("GET", render_.request.headers, answer.status, answer.headers, times, render_.policy);
+        decide_store("GET", render_.request.headers, answer.status, answer.headers, times_, render_.policy);
     Rendered result;
-    result.body.bytes = std::move(answer.body);
     BodyMetadata& metadata = result.body.metadata;
     metadata.status = answer.status;
     result.failed = is_failure(answer.status);
     result.store = decision.store && !result.failed;
-    if (!result.store) {
-      // What is for one client only goes to it as it came, cookies included.
-      for (const Headers::Field& field : end_to_end(answer.headers)) {
-        if (same_text(field.name, "content-length")) continue;
-        if (same_text(field.name, "content-type")) {
-          metadata.content_type = field.value;
-        } else {
-          metadata.headers.emplace_back(lower_case(std::string_view(field.name)), field.value);
-        }
-      }
-      return result;
+    result.why_not_stored = decision.reason;
+    if (result.store && too_large) {
+      result.store = false;
+      result.why_not_stored =
+          "it is larger than " + std::to_string(render_.page_bytes) + " bytes (limits.page_bytes)";
+      tell_not_stored(result);
     }
-    metadata = stored_metadata(decision, answer.status, render_.request.headers);
+    if (result.store) prepare_storing(result, std::move(decision), answer);
+    if (result.store) return result;
+    // What is for one client only goes to it as it came, cookies included.
+    metadata.headers.clear();
+    for (const Headers::Field& field : end_to_end(answer.headers)) {
+      if (same_text(field.name, "content-length")) continue;
+      if (same_text(field.name, "content-type")) {
+        metadata.content_type = field.value;
+      } else {
+        metadata.headers.emplace_back(lower_case(std::string_view(field.name)), field.value);
+      }
+    }
+    if (answer.minor_version == 0) metadata.headers.emplace_back(kReceivedField, "1.0");
+    // Whoever it was rendered for may have said more than the origin was told.
+    const auto vary = vary_names(answer.headers);
+    if (vary && !vary->empty())
+      metadata.headers.emplace_back(kVariantField, variant_key(*vary, render_.request.headers));
+    return result;
+  }
+
+  // Not stored after all, if there is more of it than can be kept.
+  void prepare_storing(Rendered& result, StoreDecision decision, const HttpResponseStart& answer) const {
     result.revalidate = std::chrono::seconds(std::max<std::int64_t>(decision.revalidate, 1));
-    result.etag = std::move(decision.etag);
-    result.tags = std::move(decision.tags);
+    result.etag = decision.etag;
+    result.tags = decision.tags;
     result.tags.insert(result.tags.end(), render_.tags.begin(), render_.tags.end());
     if (!decision.vary.empty() && !render_.varying_tag.empty()) result.tags.push_back(render_.varying_tag);
     std::sort(result.tags.begin(), result.tags.end());
     result.tags.erase(std::unique(result.tags.begin(), result.tags.end()), result.tags.end());
+    BodyMetadata& metadata = result.body.metadata;
+    metadata =
+        stored_metadata(std::move(decision), answer.status, render_.request.headers, answer.minor_version);
 
     const std::size_t size = size_of(encode_metadata(metadata)) + kDigestField;
-    if (result.tags.size() > kMaxTags || size > kMaxMetadataBytes) {
-      result.store = false;
-      log(LogLevel::warning,
-          render_.request.target + " is not stored: " +
-              (size > kMaxMetadataBytes ? "its header fields take " + std::to_string(size) + " bytes, and " +
-                                              std::to_string(kMaxMetadataBytes) + " can be kept"
-                                        : "it has more than " + std::to_string(kMaxTags) + " tags"));
-    }
-    return result;
+    const bool too_large = size > render_.max_metadata;
+    result.store = !too_large && result.tags.size() <= kMaxTags;
+    if (result.store) return;
+    result.why_not_stored = too_large ? "its header fields take " + std::to_string(size) +
+                                            " bytes, and bodies keep " + std::to_string(render_.max_metadata)
+                                      : "it has more than " + std::to_string(kMaxTags) + " tags";
+    tell_not_stored(result);
+  }
+
+  // Where that is nothing that the origin has said.
+  void tell_not_stored(const Rendered& result) const {
+    log(LogLevel::warning, render_.request.target + " is not stored: " + result.why_not_stored);
   }
 
   static constexpr std::size_t kDigestField = 100;  // facetheory-sha256, which is added when it is written.
@@ -200,7 +305,12 @@ class OriginRendering {
   const ReadBody& read_body_;
   Clock& clock_;
   const RenderContext context_;
-  int unstored_status_ = 0;  // Of the answer under way, where it is not to be stored.
+  ExchangeTimes times_;                     // Of the last request.
+  std::unique_ptr<HttpExchange> exchange_;  // Likewise.
+  bool hinted_ = false;                     // Something has come before the answer.
+  // How it ended: what is whole is all there, what was handed over the live answer gets from elsewhere.
+  enum class Ending { failed, whole, handed_over };
+  Ending ending_ = Ending::failed;
 };
 
 }  // namespace

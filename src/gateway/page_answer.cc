@@ -53,6 +53,14 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
   return status;
 }
 
+// By how many seconds the page has outlived what the origin, or else its window, gives it; below 0: it has not. META does
+// not say it of a page that was invalidated; without a lifetime of the origin's such a page has just become stale.
+std::int64_t staleness_of(const PreparedPage& page, const MetaRow& meta, const PageAge& age, bool invalidated,
+                          std::int64_t now) {
+  if (!invalidated) return -age.fresh_for;
+  return page.granted ? now - generation_of(meta) - *page.granted : 0;
+}
+
 // What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is free when
 // only weak pointers are left (warm_pages.h).
 struct KeptPage {
@@ -95,21 +103,28 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
                    std::int64_t now) {
   Review review;
   PageAge age = age_of(page, meta, now);
-  if (state == PageState::stale) age.fresh_for = std::min<std::int64_t>(age.fresh_for, 0);  // A mark.
-  const std::int64_t staleness = -age.fresh_for;
+  const bool invalidated = state == PageState::stale && (meta.generated_at == 0 || age.fresh_for > 0);
+  if (invalidated) age.fresh_for = 0;
+  const std::int64_t staleness = staleness_of(page, meta, age, invalidated, now);
   // No second is none, also for a page that has just become stale.
-  const auto within = [&](const std::optional<std::int64_t>& allowed) {
-    return !allowed || staleness < 0 || (staleness <= *allowed && *allowed > 0);
+  const auto within = [&](std::int64_t allowed) {
+    return staleness < 0 || (staleness <= allowed && allowed > 0);
   };
+  // Nobody has named a limit: the route's window, or a page that was invalidated within its lifetime.
+  const bool by_the_route = !page.stale.while_revalidate && (!page.granted || staleness < 0);
   age.stale_forbidden = page.stale.forbidden;
-  age.stale_allowed = !page.stale.forbidden && within(page.stale.while_revalidate);
+  age.stale_allowed =
+      !page.stale.forbidden && (by_the_route || within(page.stale.while_revalidate.value_or(0)));
   review.fresh = age.fresh_for > 0;
   review.while_stale = age.stale_allowed;
-  review.on_failure = !page.stale.forbidden && within(page.stale.if_error);
+  review.in_any_mode = age.stale_allowed && page.stale.while_revalidate;
+  review.on_failure = !page.stale.forbidden && (!page.stale.if_error || within(*page.stale.if_error));
   review.even_uncertain = !page.stale.forbidden || review.fresh;
+  review.shared = !page.window_closed || age.stale_allowed;
   if (!accepts(rules, age)) {
     review.fresh = false;
     review.while_stale = false;
+    review.in_any_mode = false;
     // Who asked for something newer is still better served by what there is than by an error.
   } else if (!review.fresh && rules.max_stale) {
     review.while_stale = true;
@@ -119,8 +134,8 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
 
 std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy) {
   const auto& seconds = page.stale.while_revalidate;
-  if (policy.mode != ServeMode::swr || meta.pinned || page.window_closed || page.stale.forbidden) return 0;
-  if (seconds && *seconds <= 0) return 0;
+  if (meta.pinned || page.window_closed || page.stale.forbidden) return 0;
+  if (seconds ? *seconds <= 0 : page.granted || policy.mode != ServeMode::swr) return 0;
   auto until = std::numeric_limits<std::int64_t>::max();
   if (seconds) until = meta.generated_at + meta.revalidate_seconds + *seconds + 1;
   if (policy.stale_for)
@@ -163,7 +178,7 @@ ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std:
   if (from_store(served.as) || told_age > 0) response.headers.add("Age", std::to_string(told_age));
   if (coding != Coding::identity && !unmodified)
     response.headers.add("Content-Encoding", std::string(name(coding)));
-  response.headers.add("Via", std::string(kVia));
+  response.headers.add("Via", via(page.minor_version));
   add_cache_status(response.headers, status_of(served, age, context), name(served.as));
 
   struct Owner {

@@ -20,20 +20,22 @@ namespace facetheory {
 // EngineOptions::prepare of who reads pages with what follows.
 PreparedBody prepare_page(Body body);
 
-// How this gateway names itself in Via.
-inline constexpr std::string_view kVia = "1.1 facetheory";
-
 // When the page that META points at was made; also while it is invalidated.
 std::int64_t generation_of(const MetaRow& meta);
 
 // How old it is and how much of its window is left. A pinned page does not age.
 PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now);
 
-// What origin and client think of serving the page (Engine's review); its `suits` is left alone.
 // Until when, in seconds since 1970, a page that is fresh now may be served to a request without demands of its own while it is
 // rendered again; 0: not at all. What review_page() and the engine will say then, if nothing changes.
 std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy);
 
+// What origin and client think of serving the page (Engine's review); its `suits` is left alone.
+//
+// A page whose lifetime the origin names is served after it only while the origin's own stale-while-revalidate lasts,
+// in any mode. After a failure RFC 9111, 4.2.4 leaves it to the route, unless stale-if-error sets a limit. Where the
+// origin names no lifetime, the route's mode decides. Whoever invalidates a page does not make it older: until its
+// lifetime ends the route's mode decides whether it is served while it is rendered again.
 Review review_page(const PreparedPage& page, const MetaRow& meta, PageState state, const RequestRules& rules,
                    std::int64_t now);
 

@@ -308,6 +308,18 @@ Result<std::string> tenant_of(const Config& config, const RouteConfig& route, co
   return tenant;
 }
 
+Result<void> check_named_tenant(const Config& config, const RouteConfig& route, const PageRequest& request) {
+  const bool names_one =
+      std::any_of(config.boundary_headers.begin(), config.boundary_headers.end(),
+                  [&](const std::string& name) { return request.headers.get(name).has_value(); });
+  // A proxy in front that names the tenant of every request does so here, too.
+  const bool may_name_any = request.trusted && route.tenant.kind == TenantSource::Kind::none;
+  if (!names_one || may_name_any) return {};
+  auto tenant = tenant_of(config, route, request);
+  if (!tenant) return std::move(tenant).error();
+  return {};
+}
+
 Result<void> check_tag_template(std::string_view tag, const PathPattern& pattern) {
   std::string sample;
   for (std::string_view rest = tag; !rest.empty();) {
@@ -333,7 +345,10 @@ Result<void> check_tag_template(std::string_view tag, const PathPattern& pattern
 Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const RouteConfig& route,
                                                const PathVariables& variables, const PageRequest& request) {
   using Outcome = std::variant<PageKey, Bypass>;
-  if (!route.cache) return Outcome(Bypass{"nothing is stored on this route"});
+  if (!route.cache) {
+    if (auto named = check_named_tenant(config, route, request); !named) return std::move(named).error();
+    return Outcome(Bypass{"nothing is stored on this route"});
+  }
   Result<std::string> tenant = tenant_of(config, route, request);
   if (!tenant) return tenant.error();
   if (request.host.empty()) return bad_request("the request names no host");

@@ -357,9 +357,40 @@ TEST(Tenant, FailsClosedBeforeARequestCouldBePassedOn) {
             ErrorCode::invalid);
 }
 
-TEST(Tenant, WhereNothingIsLookedUpNobodyIsAsked) {
-  EXPECT_THAT(Gateway("[defaults]\ncache = false").bypass({.headers = {{"x-tenant-id", "a"}}}),
+TEST(Tenant, IsNamedToTheOriginByNobodyWhoMayNot) {
+  // Nothing is looked up there, so nobody need name one.
+  for (const std::string tenants : {"", "tenant = \"header:x-tenant-id\"\n", "tenant = \"host\"\n"}) {
+    const Gateway gateway(
+        "boundary_headers = [\"x-org\"]\ntrusted_peers = [\"10.0.0.1\"]\n[defaults]\ncache = false\n" +
+        tenants);
+    EXPECT_THAT(gateway.bypass({}), HasSubstr("nothing is stored")) << tenants;
+    EXPECT_THAT(gateway.bypass({.method = "POST"}), HasSubstr("nothing is stored")) << tenants;
+    for (const char* name : {"x-tenant-id", "X-FaceTheory-Tenant", "x-org"}) {
+      for (const char* method : {"GET", "POST", "OPTIONS"}) {
+        const Error error = gateway.refused({.headers = {{name, "a"}}, .method = method});
+        EXPECT_TRUE(error.code == ErrorCode::invalid || error.code == ErrorCode::unauthorized)
+            << tenants << name;
+      }
+    }
+    EXPECT_EQ(gateway.refused({.headers = {{"x-tenant-id", ""}}}).message.empty(), false) << tenants;
+  }
+}
+
+TEST(Tenant, IsNamedToTheOriginByWhoIsTrustedAlsoWhereNothingIsStored) {
+  const std::string lines = "trusted_peers = [\"10.0.0.1\"]\n[defaults]\ncache = false\n";
+  const Gateway none(lines);
+  EXPECT_THAT(none.bypass({.headers = {{"x-tenant-id", "a"}}, .trusted = true}),
               HasSubstr("nothing is stored"));
+  const Gateway by_header(lines + "tenant = \"header:x-tenant-id\"\n");
+  EXPECT_THAT(by_header.bypass({.headers = {{"x-tenant-id", "a"}}, .trusted = true}),
+              HasSubstr("nothing is stored"));
+  EXPECT_EQ(
+      by_header.refused({.headers = {{"x-tenant-id", "a"}, {"x-tenant-id", "b"}}, .trusted = true}).code,
+      ErrorCode::invalid);
+  const Gateway by_host(lines + "tenant = \"host\"\n");
+  EXPECT_THAT(by_host.bypass({.headers = {{"x-tenant-id", "example.com"}}}), HasSubstr("nothing is stored"));
+  EXPECT_EQ(by_host.refused({.headers = {{"x-tenant-id", "other"}}, .trusted = true}).code,
+            ErrorCode::invalid);
 }
 
 TEST(Tenant, ATrustedPeerNamesItInTheHeader) {

@@ -13,6 +13,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "facetheory/base/first_to_end.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/gateway/replay.h"
 #include "facetheory/http/chunked.h"
@@ -33,10 +34,6 @@ bool takes_trailers(const Headers& headers) {
   for_each_element(headers, "te",
                    [&](std::string_view element) { takes = takes || same_text(element, "trailers"); });
   return takes;
-}
-
-bool has_condition(const Headers& headers) {
-  return headers.get("if-none-match") || headers.get("if-modified-since");
 }
 
 Headers allowed_trailers(const Headers& trailers) {
@@ -63,7 +60,7 @@ class Passing {
     may_send_.expires_after(kContinuePatience);
     Task<void> up = upload();
     Task<void> down = download();
-    co_await (std::move(up) || std::move(down));
+    co_await first_to_end(std::move(up), std::move(down));
     if (refusal_ && !client_.answered()) {
       const int status = refusal_->code == ErrorCode::exhausted ? 413 : 400;
       ServerResponse response = plain_response(status, refusal_->message);
@@ -128,7 +125,7 @@ class Passing {
       if (head->status == 101) {
         tunnel_ = true;
         decide();
-        prepare_switch(head->headers);
+        prepare_switch(*head);
         co_return;
       }
       if (head->status == 304 && !has_condition(client_.request().headers)) {
@@ -166,6 +163,7 @@ class Passing {
       }
     }
     if (client_.request().method == "HEAD" && !head.headers.get("content-length")) length.reset();
+    fields.add("Via", via(head.minor_version));
     for (const Headers::Field& field : pass_.added)
       fields.add(field.name, field.value);
     auto begun = co_await client_.begin(head.status, std::move(fields), length);
@@ -176,15 +174,15 @@ class Passing {
       begun = co_await client_.write(*piece);
     }
     if (!begun) co_return;
-    Headers trailers =
-        takes_trailers(client_.request().headers) ? allowed_trailers(origin_.trailers()) : Headers{};
+    Headers trailers = trailers_for(client_.request().headers, origin_.trailers());
     [[maybe_unused]] auto finished = co_await client_.finish(std::move(trailers));
   }
 
-  void prepare_switch(const Headers& headers) {
-    Headers fields = end_to_end(headers);
+  void prepare_switch(const HttpResponseStart& head) {
+    Headers fields = end_to_end(head.headers);
     fields.add("Connection", "Upgrade");
-    if (const auto protocol = combined(headers, "upgrade")) fields.add("Upgrade", *protocol);
+    if (const auto protocol = combined(head.headers, "upgrade")) fields.add("Upgrade", *protocol);
+    fields.add("Via", via(head.minor_version));
     for (const Headers::Field& field : pass_.added)
       fields.add(field.name, field.value);
     switched_ = std::move(fields);
@@ -275,15 +273,24 @@ Task<void> open_into(std::optional<Opened>& opened, HttpClient& origin, HttpRequ
 
 }  // namespace
 
-std::optional<std::string> wanted_protocol(const Headers& request) {
+bool has_condition(const Headers& request) {
+  return request.get("if-none-match") || request.get("if-modified-since");
+}
+
+Headers trailers_for(const Headers& request, const Headers& trailers) {
+  return takes_trailers(request) ? allowed_trailers(trailers) : Headers{};
+}
+
+std::optional<std::string> wanted_protocol(const ServerRequest& request) {
+  if (request.minor_version == 0) return std::nullopt;
   bool named = false;
-  for_each_element(request, "connection",
+  for_each_element(request.headers, "connection",
                    [&](std::string_view element) { named = named || same_text(element, "upgrade"); });
   bool refused = false;
-  for_each_element(request, "upgrade", [&](std::string_view element) {
+  for_each_element(request.headers, "upgrade", [&](std::string_view element) {
     refused = refused || same_text(element.substr(0, 3), "h2c");
   });
-  auto protocol = combined(request, "upgrade");
+  auto protocol = combined(request.headers, "upgrade");
   return named && !refused && protocol && !protocol->empty() ? protocol : std::nullopt;
 }
 
@@ -295,7 +302,7 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
     framing =
         length ? BodyFraming{BodyFraming::Kind::length, *length} : BodyFraming{BodyFraming::Kind::chunked};
   }
-  if (const auto protocol = wanted_protocol(asked)) pass.request.headers.add("Upgrade", *protocol);
+  if (const auto protocol = wanted_protocol(client.request())) pass.request.headers.add("Upgrade", *protocol);
   if (takes_trailers(asked)) pass.request.headers.add("TE", "trailers");
   const bool repeatable =
       !client.has_body() && (pass.request.method == "GET" || pass.request.method == "HEAD");
@@ -308,7 +315,7 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
     if (repeatable) {
       // Nobody asks the origin for a client that has left while it waited for its turn.
       Task<void> leaving = client.client_left();
-      co_await (std::move(opening) || std::move(leaving));
+      co_await first_to_end(std::move(opening), std::move(leaving));
       if (!exchange) co_return Result<void>{};
     } else {
       co_await std::move(opening);

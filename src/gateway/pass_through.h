@@ -18,12 +18,19 @@
 namespace facetheory {
 
 // The protocol that the request wants to go on with: "Connection: upgrade" and an Upgrade that names it; without both it is
-// none. Nor is h2c: through it a client could speak to the origin past everything that is decided here.
-std::optional<std::string> wanted_protocol(const Headers& request);
+// none. Nor is it in HTTP/1.0 (RFC 9110, 7.8). Nor is h2c: through it a client could speak to the origin past everything
+// that is decided here.
+std::optional<std::string> wanted_protocol(const ServerRequest& request);
+
+// Whether it asks only for what has changed.
+bool has_condition(const Headers& request);
+
+// Of an origin's trailers, those that this request may get: none without "TE: trailers".
+Headers trailers_for(const Headers& request, const Headers& trailers);
 
 struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
-  Headers added = {};   // To the answer: Via, Cache-Status, ...
+  Headers added = {};   // To the answer, besides Via: Cache-Status, ...
   // A tunnel in which nothing moves for so long is closed.
   std::chrono::milliseconds tunnel_timeout{3'600'000};
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.

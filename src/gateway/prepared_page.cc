@@ -17,7 +17,7 @@ constexpr std::size_t kLeastFixed = 16 << 10;
 
 }  // namespace
 
-BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request) {
+BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request, int minor_version) {
   BodyMetadata metadata;
   metadata.status = status;
   metadata.content_type = std::move(decision.replayed.content_type);
@@ -26,6 +26,7 @@ BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& 
     metadata.headers.emplace_back(kVariantField, variant_key(decision.vary, request));
   if (decision.revalidate == 0)
     metadata.headers.emplace_back(kWindowField, std::to_string(decision.lifetime - decision.age));
+  if (minor_version == 0) metadata.headers.emplace_back(kReceivedField, "1.0");
   return metadata;
 }
 
@@ -42,9 +43,11 @@ PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
   }
   if (const auto text = stored.get("age")) age = parse_delta_seconds(*text).value_or(0);
   if (const auto text = stored.get("date")) date = parse_http_date(*text, 0).value_or(0);
+  if (const auto lifetime = named_lifetime(effective, stored, date)) granted = lifetime->seconds - age;
   if (const auto text = stored.get("last-modified")) last_modified = parse_http_date(*text, date);
   vary = vary_names(stored).value_or(std::vector<std::string>{});
   variant = stored.get(kVariantField).value_or("");
+  if (stored.get(kReceivedField)) minor_version = 0;
 
   const bool coded_already = stored.get("content-encoding").has_value();
   compressible = metadata.status == 200 && !coded_already && !effective.control.no_transform &&
@@ -54,7 +57,8 @@ PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
   if (!metadata.content_type.empty()) sent.add("Content-Type", metadata.content_type);
   std::string varies;
   for (const auto& [name, value] : metadata.headers) {
-    if (!sent_to_clients(name) || name == kVariantField || name == kWindowField || name == "date") continue;
+    const bool ours = name == kVariantField || name == kWindowField || name == kReceivedField;
+    if (!sent_to_clients(name) || ours || name == "date") continue;
     if (name == "vary") {
       varies += (varies.empty() ? "" : ", ") + value;
       continue;

@@ -28,14 +28,21 @@ inline constexpr std::string_view kVariantField = "x-facetheory-variant";  // Wh
 // "0", "-90": the freshness that was left when it was asked for, where there was none.
 inline constexpr std::string_view kWindowField = "x-facetheory-window";
 
+// "1.0": the version of the origin's answer, where it is not HTTP/1.1.
+inline constexpr std::string_view kReceivedField = "x-facetheory-received";
+
 // What is stored with the bytes of a page, and read again by PreparedPage. `request` is the one it answers.
-BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request);
+BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& request,
+                             int minor_version = 1);
 
 class PreparedPage : public Body {
  public:
   explicit PreparedPage(Body body);
 
-  StaleRules stale = {};       // What the origin said about it.
+  StaleRules stale = {};  // What the origin said about it.
+  // For how many seconds from its generation on the origin lets it be fresh, not above 0: not at all. Empty: the origin
+  // does not say, and the route gave the page its window.
+  std::optional<std::int64_t> granted = {};
   bool window_closed = false;  // Stale from the beginning, although META has a window,
   std::int64_t overdue = 0;    // and so many seconds already when it was asked for.
   std::int64_t age = 0;        // That it had when it was asked for.
@@ -43,6 +50,7 @@ class PreparedPage : public Body {
   std::optional<std::int64_t> last_modified = {};
   std::vector<std::string> vary = {};  // Lower case, sorted.
   std::string variant = {};            // variant_key() of the request it was rendered for.
+  int minor_version = 1;               // Of the origin's answer: HTTP/1.0 or HTTP/1.1.
   bool compressible = false;
   Headers sent = {};                // To clients; without ETag, Age and Date.
   Headers sent_if_unmodified = {};  // With a 304.

@@ -88,6 +88,7 @@ class LimitedBodies final : public BodyStore {
       : inner_(std::move(inner)), limit_(std::move(limit)) {}
 
   std::string reference(std::string_view key) const override { return inner_->reference(key); }
+  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
 
  private:
   Task<Result<void>> do_write(std::string key, Body body) override {

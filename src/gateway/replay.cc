@@ -61,6 +61,10 @@ Headers end_to_end(const Headers& headers) {
   return kept;
 }
 
+std::string via(int minor_version) {
+  return "1." + std::to_string(minor_version) + " facetheory";
+}
+
 ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::string>& withheld) {
   ReplayedHeaders replayed;
   for (const Headers::Field& field : end_to_end(response)) {

@@ -17,6 +17,9 @@ namespace facetheory {
 // Cache-Control, Cookie, Authorization and what else guards the page cannot be named away.
 Headers end_to_end(const Headers& headers);
 
+// What this gateway adds to the Via of a message that it has received in HTTP/1.<minor_version> (RFC 9110, 7.6.3).
+std::string via(int minor_version);
+
 // What a page replays, as BodyMetadata has it: names in lower case, the content type apart.
 struct ReplayedHeaders {
   std::string content_type = {};

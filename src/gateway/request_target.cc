@@ -34,7 +34,8 @@ std::string RequestTarget::origin_form() const {
   return query.empty() ? path : path + "?" + query;
 }
 
-Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted) {
+Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted,
+                                  std::string_view default_host) {
   RequestTarget read;
   std::string_view authority;
   if (!target.starts_with('/')) {
@@ -49,7 +50,7 @@ Result<RequestTarget> read_target(std::string_view target, const Headers& header
     if (authority.find('@') != std::string_view::npos) return bad_target("the target names a user");
     if (authority.empty()) return bad_target("the target names no host");
   } else {
-    authority = trimmed(headers.get("host").value_or(""));
+    authority = trimmed(headers.get("host").value_or(default_host));
   }
   if (trusted) {
     auto scheme = forwarded_scheme(headers);

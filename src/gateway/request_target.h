@@ -24,7 +24,9 @@ struct RequestTarget {
 
 // The target in origin form ("/path?query") or absolute form ("http://host/path?query", whose host counts and not the
 // field's). `invalid`, to be answered 400, says what is wrong with it. A trusted peer may say "https" in
-// X-Forwarded-Proto; the last value counts, since it is the nearest proxy's.
-Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted);
+// X-Forwarded-Proto; the last value counts, since it is the nearest proxy's. `default_host` is what a request without
+// Host asks for (RFC 9110, 7.1; RFC 9112, 3.3), which only HTTP/1.0 may be.
+Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted,
+                                  std::string_view default_host = {});
 
 }  // namespace facetheory

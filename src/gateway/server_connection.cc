@@ -53,7 +53,8 @@ bool bodiless(int status) {
 }  // namespace
 
 ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
-    : executor(std::move(loop.executor)),
+    : bound(LoopBound::to_loop(loop.executor, "a client's connection")),
+      executor(bound.executor()),
       handler(std::move(loop.handler)),
       ready(std::move(loop.ready)),
       refused(std::move(loop.refused)),
@@ -146,6 +147,7 @@ void ServerConnection::wait_readable() {
 }
 
 void ServerConnection::on_change(Readiness::Change change) {
+  loop_->bound.check();
   reads_on_ = reads_on_ || change.hung_up || change.urgent;
   if (parting_) {
     read_until_client_parts();
@@ -305,6 +307,8 @@ void ServerConnection::after_exchange() {
 
 void ServerConnection::take_over_head() {
   request_ = request_of(loop_->head, peer_);
+  if (loop_->head.minor_version == 0 && find_field(loop_->head.fields, "host") == nullptr)
+    request_.own_address = own_address();
   close_after_ = !keeps_alive(loop_->head);
   is_head_ = loop_->head.method == "HEAD";
   decoder_ = {};
@@ -312,10 +316,21 @@ void ServerConnection::take_over_head() {
   body_read_ = 0;
   body_ended_ = framing_.kind != BodyFraming::Kind::chunked && framing_.length == 0;
   sending_ = Sending::nothing_yet;
+  leaving_ = std::stop_source(std::nostopstate);
   status_ = 0;
   bytes_sent_ = 0;
   continue_expected_ =
       find_field(loop_->head.fields, "expect") != nullptr && !body_ended_ && loop_->head.minor_version >= 1;
+}
+
+// As a client would write it into Host.
+std::string ServerConnection::own_address() const {
+  tcp::endpoint own;
+  auto size = static_cast<socklen_t>(own.capacity());
+  if (::getsockname(native_, own.data(), &size) != 0) return {};
+  own.resize(size);
+  const std::string address = own.address().to_string();
+  return (own.address().is_v6() ? "[" + address + "]" : address) + ":" + std::to_string(own.port());
 }
 
 void ServerConnection::begin_exchange() {
@@ -426,6 +441,7 @@ std::optional<std::uint64_t> ServerConnection::body_length() const {
 
 // Some bytes of whatever comes next, in piece_.
 Task<Result<std::string_view>> ServerConnection::receive() {
+  loop_->bound.check();
   for (;;) {
     if (closed_) co_return client_gone("the connection is closed");
     error_code error;
@@ -507,9 +523,23 @@ Task<void> ServerConnection::client_left() {
   co_await never.async_wait(asio::use_awaitable);
 }
 
+std::stop_token ServerConnection::probably_left() {
+  if (!leaving_.stop_possible()) leaving_ = std::stop_source();
+  return leaving_.get_token();
+}
+
+// Not a wait of its own: hardly any request takes so long that its client loses patience.
+void ServerConnection::look_for_client() {
+  if (!leaving_.stop_possible() || leaving_.stop_requested() || sending_ != Sending::nothing_yet) return;
+  pollfd state{native_, POLLRDHUP, 0};
+  if (::poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLERR | POLLHUP)) != 0)
+    leaving_.request_stop();
+}
+
 // --- answering --------------------------------------------------------------------------------------------------
 
 Task<Result<void>> ServerConnection::send(std::vector<asio::const_buffer> buffers) {
+  loop_->bound.check();
   std::size_t first = 0;
   for (;;) {
     while (first < buffers.size() && buffers[first].size() == 0)
@@ -664,6 +694,7 @@ void ServerConnection::shut_down_sending() {
 
 void ServerConnection::check_deadlines(Moment now) {
   if (need_not_wait()) return close();
+  if (busy_ && socket_.is_open()) look_for_client();
   if (read_deadline_ == kFromNextSweep) read_deadline_ = now + limits_->idle_timeout;
   if (now < read_deadline_ && now < write_deadline_) return;
   // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.
@@ -722,6 +753,7 @@ bool ServerConnection::has_unread() const {
 }
 
 void ServerConnection::close() {
+  loop_->bound.check();
   if (closed_) return;
   closed_ = true;
   const auto self = shared_from_this();  // Likewise.

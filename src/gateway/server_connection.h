@@ -1,6 +1,6 @@
 // One client's connection, inside HttpServer: reads requests, has them answered one after the other, and goes.
 //
-// Lives on its event loop and is touched by that thread only. While it waits for a request it owns no buffer: what comes
+// Lives on its event loop and is touched by that thread only, which is checked where it is told of something. While it waits for a request it owns no buffer: what comes
 // is read into one of the loop's, and kept only if a request is not complete. Deadlines are numbers, which the loop looks
 // at several times a second, so that a request sets no timer. The socket is watched by the loop's Readiness, and given to
 // Asio for as long as a coroutine answers. For .cc files only, since it needs Asio.
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/readiness.h"
@@ -42,6 +44,7 @@ struct AllLoops {
 struct ServerLoop {
   ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> all);
 
+  const LoopBound bound;
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
   const ReadyAnswers ready;
@@ -90,6 +93,7 @@ class ServerConnection final : public ServerExchange,
   Task<Result<void>> finish(Headers trailers) override;
   Task<Result<void>> interim(int status, Headers headers) override;
   Task<void> client_left() override;
+  std::stop_token probably_left() override;
   Task<Result<void>> switch_protocols(Headers headers) override;
   void shut_down_sending() override;
 
@@ -117,8 +121,10 @@ class ServerConnection final : public ServerExchange,
   void send_rest();
   void after_exchange();
   void take_over_head();
+  std::string own_address() const;
   void begin_exchange();
   void refuse(int status, std::string why);
+  void look_for_client();
   static Task<void> run(std::shared_ptr<ServerConnection> self);
   static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
   Task<void> answer();
@@ -170,6 +176,7 @@ class ServerConnection final : public ServerExchange,
   bool is_head_ = false;
   Sending sending_ = Sending::nothing_yet;
   std::uint64_t to_send_ = 0;
+  std::stop_source leaving_{std::nostopstate};  // If anybody wants to know.
 };
 
 }  // namespace facetheory

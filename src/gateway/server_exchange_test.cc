@@ -172,6 +172,49 @@ TEST_F(ServerExchangeTest, TrailersAreNoFields) {
               EndsWith("none/admin\n"));
 }
 
+// Answers when it is told that the client has probably left, or after two seconds.
+Task<void> until_left(ServerExchange& exchange) {
+  const std::stop_token left = exchange.probably_left();
+  for (int i = 0; i < 100 && !left.stop_requested(); ++i)
+    co_await system_clock().sleep_for(20ms);
+  ServerResponse response = plain_response(200, left.stop_requested() ? "left" : "stayed");
+  response.close = true;
+  [[maybe_unused]] auto sent = co_await exchange.respond(std::move(response));
+}
+
+TEST_F(ServerExchangeTest, AClientThatEndsItsSideHasProbablyLeftAndIsAnsweredAllTheSame) {
+  serve(until_left);
+  RawClient client(port_);
+  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.shut_down_sending();
+  EXPECT_THAT(client.rest(), EndsWith("left\n"));
+}
+
+TEST_F(ServerExchangeTest, AClientThatWaitsHasNotLeftNorHasOneThatSendsItsNextRequest) {
+  serve(until_left);
+  RawClient client(port_);
+  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n");
+  EXPECT_THAT(client.rest(), EndsWith("stayed\n"));
+}
+
+TEST_F(ServerExchangeTest, AClientThatBreaksOffHasProbablyLeft) {
+  std::atomic<bool> left = false;
+  const auto told = [&left](ServerExchange& exchange) -> Task<void> {
+    const std::stop_token token = exchange.probably_left();
+    for (int i = 0; i < 100 && !token.stop_requested(); ++i)
+      co_await system_clock().sleep_for(20ms);
+    left = token.stop_requested();
+  };
+  serve(told);
+  RawClient client(port_);
+  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::this_thread::sleep_for(50ms);  // The request is being answered.
+  client.reset();
+  for (int i = 0; i < 100 && !left; ++i)
+    std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(left);
+}
+
 TEST_F(ServerExchangeTest, AClientThatDoesNotTakeItsAnswerIsCutOff) {
   ServerLimits limits;
   limits.write_timeout = 50ms;

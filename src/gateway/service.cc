@@ -22,6 +22,7 @@
 #include "facetheory/gateway/access_log.h"
 #include "facetheory/gateway/admin.h"
 #include "facetheory/gateway/event_loop.h"
+#include "facetheory/gateway/folder_watch.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
@@ -29,6 +30,7 @@
 #include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
 #include "facetheory/gateway/store_warnings.h"
+#include "facetheory/gateway/watchdog.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -78,6 +80,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
   engine.memory = body_memory(config);
   engine.pointers = pointer_memory(config) / kBytesOfAPointer;
   engine.renders = config.limits.renders;
+  engine.queued_renders = static_cast<std::size_t>(config.limits.queued_renders);
   engine.owner = options.owner;
   engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
     metrics.regenerated(outcome, took);
@@ -94,6 +97,7 @@ std::vector<std::string> needing_restart(const Config& before, const Config& aft
   };
   compare("listen", before.listen == after.listen);
   compare("admin", before.admin == after.admin);
+  compare("admin_hosts", before.admin_hosts == after.admin_hosts);
   compare("threads", before.threads == after.threads);
   compare("table", before.table == after.table);
   compare("bodies", before.bodies == after.bodies);
@@ -101,6 +105,7 @@ std::vector<std::string> needing_restart(const Config& before, const Config& aft
   compare("pointer_ttl", before.pointer_ttl == after.pointer_ttl);
   compare("access_log", before.access_log == after.access_log);
   compare("limits.renders", before.limits.renders == after.limits.renders);
+  compare("limits.queued_renders", before.limits.queued_renders == after.limits.queued_renders);
   return keys;
 }
 
@@ -139,6 +144,7 @@ class Service::State {
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
   void refresh(Front& front, ServerRequest request);
+  // And for purges that visitors have caused, which must not be lost.
   void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
 
   Config config_;
@@ -156,12 +162,15 @@ class Service::State {
   std::unique_ptr<BodyStore> bodies_;
   std::optional<Isr> isr_;
   std::unique_ptr<Engine> engine_;
+  PurgeRate purges_{options_.clock};
   std::shared_ptr<AccessLogFile> access_log_;
   std::unique_ptr<Gateway> refresher_;  // In the background, for pages that were served as stale.
   std::atomic<int> refreshing_ = 0;
   std::vector<std::unique_ptr<Front>> fronts_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpServer> admin_server_;
+  FolderWatch folders_;
+  std::unique_ptr<Watchdog> watchdog_;
 };
 
 MetricsSources Service::State::sources() {
@@ -177,6 +186,12 @@ MetricsSources Service::State::sources() {
     snapshot.leases_taken_over = counted.leases_taken_over;
     snapshot.waiters = now.waiters;
     snapshot.regenerations_in_flight = now.flights;
+    snapshot.queued_renders = now.queued_renders;
+    snapshot.oldest_queued = now.oldest_queued;
+    snapshot.oldest_regeneration = now.oldest_flight;
+    snapshot.overdue_regenerations = now.overdue_flights;
+    snapshot.renders_dropped = counted.renders_dropped;
+    snapshot.renders_refused = counted.renders_refused;
     snapshot.pages_in_memory = now.bodies_in_memory;
     snapshot.page_bytes = now.bytes_in_memory;
     snapshot.page_bytes_limit = body_memory(config_);
@@ -184,6 +199,7 @@ MetricsSources Service::State::sources() {
     snapshot.lent_bytes_limit = fixed_.most();
     snapshot.pointers_in_memory = now.pointers;
     snapshot.table_down = now.table_down;
+    snapshot.bodies_down = now.bodies_down;
     return snapshot;
   };
   from.server = [this] {
@@ -201,18 +217,30 @@ Result<void> Service::State::start_admin() {
   AdminParts parts;
   parts.metrics = [this] { return metrics_.text(); };
   parts.draining = [this] { return draining_.load(); };
+  parts.hosts = config_.admin_hosts;
   // What nobody has: an answer is all that is wanted.
   parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
+                            if (auto trouble = folders_.trouble_of("table")) co_return *std::move(trouble);
                             Key nobodys{"READYZ", "READYZ"};
                             auto row = co_await table_->get(std::move(nobodys), Consistency::eventual);
                             if (!row) co_return std::move(row).error();
                             co_return Result<void>{};
                           }});
   parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
+                            if (auto trouble = folders_.trouble_of("bodies")) co_return *std::move(trouble);
                             std::string nobodys = "readyz";
                             auto body = co_await bodies_->read(std::move(nobodys));
                             if (!body) co_return std::move(body).error();
                             co_return Result<void>{};
+                          }});
+  parts.checks.push_back({"renders", [this]() -> Task<Result<void>> {
+                            const auto overdue = engine_->overdue();
+                            if (!overdue) co_return Result<void>{};
+                            const auto age = std::chrono::duration_cast<std::chrono::seconds>(overdue->age);
+                            co_return Error{ErrorCode::unavailable,
+                                            "the render of " + overdue->page + " has hung for " +
+                                                std::to_string(age.count()) +
+                                                " s; restart the gateway if it stays so"};
                           }});
   std::vector<EventLoop> loops{{background_.executor(), whole_requests(admin_handler(std::move(parts)))}};
   admin_server_ = std::make_unique<HttpServer>(std::move(loops));
@@ -238,6 +266,8 @@ Result<void> Service::State::open_stores() {
   Result<void> opened = asio::post(background_.executor(), asio::use_future(opening_table)).get();
   if (opened) opened = asio::post(leisurely.executor(), asio::use_future(opening_bodies)).get();
   if (!opened) return opened;
+  folders_.watch("table", config_.table);
+  folders_.watch("bodies", config_.bodies);
   // So that a table that is not there is told now and not with the first request.
   Result<TableDescription> described =
       *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
@@ -281,7 +311,7 @@ void Service::State::refresh(Front& front, ServerRequest request) {
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
-  GatewayParts parts{front->thread.executor(), compressor_, fixed_, *engine_, *isr_, metrics_};
+  GatewayParts parts{front->thread.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
   parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
   parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
   // Without a log nobody needs to be told.
@@ -333,7 +363,7 @@ Result<void> Service::State::start() {
     access_log_ = *std::move(file);
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
-  GatewayParts background{background_.executor(), compressor_, fixed_, *engine_, *isr_, metrics_};
+  GatewayParts background{background_.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
   refresher_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
@@ -354,6 +384,10 @@ Result<void> Service::State::start() {
     if (!port) return std::move(port).error();
     listening_.push_back({address.host, *port});
   }
+  watchdog_ = std::make_unique<Watchdog>([this] {
+    folders_.look();
+    [[maybe_unused]] const auto told = engine_->overdue();
+  });
   return start_admin();
 }
 
@@ -369,6 +403,7 @@ std::vector<std::string> Service::State::reload(Config config) {
 }
 
 Service::State::~State() {
+  watchdog_.reset();
   const bool ended = stop().renders_ended;
   wait_for_refreshes(std::chrono::steady_clock::time_point::max());
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
@@ -379,7 +414,7 @@ Service::State::~State() {
 }
 
 void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const {
-  while (refreshing_ > 0 && std::chrono::steady_clock::now() < deadline)
+  while ((refreshing_ > 0 || purges_.waiting() > 0) && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -396,6 +431,7 @@ Stopped Service::State::stop() {
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) stopped_->connections_cut = drain(*server_, std::max(config_.limits.drain_timeout, kAtLeast));
+  purges_.hurry();
   wait_for_refreshes(deadline);
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);

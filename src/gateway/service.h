@@ -51,7 +51,8 @@ class Service {
   const std::optional<ListenAddress>& admin() const;
 
   // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and stays
-  // as it was: listen, admin, threads, table, bodies, memory, pointer_ttl, access_log, limits.renders.
+  // as it was: listen, admin, admin_hosts, threads, table, bodies, memory, pointer_ttl, access_log, limits.renders,
+  // limits.queued_renders.
   std::vector<std::string> reload(Config config);
 
   // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.

@@ -13,7 +13,7 @@ HttpClientOptions options_of(const OriginConfig& origin) {
   options.max_connections = static_cast<std::size_t>(origin.connections);
   options.ca_file = origin.ca_file;
   options.verify_tls = origin.verify_tls;
-  options.single_threaded = true;
+  options.one_thread = true;
   return options;
 }
 

@@ -60,33 +60,10 @@ std::int64_t age_of(const Headers& response) {
   return parse_delta_seconds(members.next().value_or("")).value_or(0);
 }
 
-struct Lifetime {
-  LifetimeSource source = LifetimeSource::none;
-  std::int64_t seconds = 0;
-};
-
-Lifetime explicit_lifetime(const EffectiveControl& effective, const Headers& response,
-                           std::int64_t received_at) {
-  const CacheControl& control = effective.control;
-  if (effective.targeted) {
-    if (control.s_maxage) return {LifetimeSource::targeted, *control.s_maxage};
-    if (control.max_age) return {LifetimeSource::targeted, *control.max_age};
-    return {};
-  }
-  if (control.s_maxage) return {LifetimeSource::s_maxage, *control.s_maxage};
-  if (control.max_age) return {LifetimeSource::max_age, *control.max_age};
-  const auto expires = response.get("expires");
-  if (!expires) return {};
-  const auto time = parse_http_date(trimmed(*expires), received_at);
-  if (!time) return {LifetimeSource::expires, 0};  // "0" and the like: it has expired.
-  return {LifetimeSource::expires,
-          std::clamp<std::int64_t>(*time - date_of(response, received_at), 0, kMaxDeltaSeconds)};
-}
-
-std::optional<std::chrono::seconds> route_lifetime(int status, const StorePolicy& policy) {
-  if (status == 404) return policy.not_found;
-  if (status == 410) return policy.gone;
-  return policy.revalidate;
+std::optional<Lifetime> route_lifetime(int status, const StorePolicy& policy) {
+  const auto& given = status == 404 ? policy.not_found : status == 410 ? policy.gone : policy.revalidate;
+  if (!given) return std::nullopt;
+  return Lifetime{LifetimeSource::route, std::clamp<std::int64_t>(given->count(), 0, kMaxDeltaSeconds)};
 }
 
 // `invalid` when a tag cannot be kept: an invalidation of it would miss the page.
@@ -147,10 +124,21 @@ std::string_view source_name(LifetimeSource source) {
   return "nothing";
 }
 
+// Whether what is kept of the response says the same of how it may be served. A field that is withheld
+// (no-cache="expires", private="cache-control") would otherwise be missed when the page is judged again.
+bool says_the_same(const ReplayedHeaders& kept, const Headers& response, const EffectiveControl& effective,
+                   const StorePolicy& policy) {
+  Headers fields;
+  for (const auto& [name, value] : kept.headers)
+    fields.add(name, value);
+  const EffectiveControl again = effective_control(fields, policy.targeted);
+  return again.control == effective.control && again.targeted == effective.targeted &&
+         named_lifetime(again, fields, 0).has_value() == named_lifetime(effective, response, 0).has_value() &&
+         vary_names(fields) == vary_names(response);
+}
+
 std::string reason_of(const StoreDecision& decision, bool no_cache) {
   if (no_cache) return "stored for validation only: no-cache";
-  if (decision.source == LifetimeSource::none)
-    return "stored for validation only: nothing says how long it is fresh";
   const std::string by = " by " + std::string(source_name(decision.source));
   if (decision.revalidate == 0 && decision.lifetime == 0)
     return "stored for validation only: fresh for 0 s" + by;
@@ -189,6 +177,22 @@ StaleRules stale_rules(const EffectiveControl& effective, const StorePolicy& pol
   return rules;
 }
 
+std::optional<Lifetime> named_lifetime(const EffectiveControl& effective, const Headers& response,
+                                       std::int64_t received_at) {
+  const CacheControl& control = effective.control;
+  const auto by = [&](LifetimeSource source, std::int64_t seconds) {
+    return Lifetime{effective.targeted ? LifetimeSource::targeted : source, seconds};
+  };
+  if (control.s_maxage) return by(LifetimeSource::s_maxage, *control.s_maxage);
+  if (control.max_age) return by(LifetimeSource::max_age, *control.max_age);
+  const auto expires = response.get("expires");
+  if (effective.targeted || !expires) return std::nullopt;
+  const auto time = parse_http_date(trimmed(*expires), received_at);
+  if (!time) return Lifetime{LifetimeSource::expires, 0};  // "0" and the like: it has expired.
+  return Lifetime{LifetimeSource::expires,
+                  std::clamp<std::int64_t>(*time - date_of(response, received_at), 0, kMaxDeltaSeconds)};
+}
+
 std::int64_t corrected_initial_age(const Headers& response, const ExchangeTimes& times) {
   const std::int64_t apparent =
       std::max<std::int64_t>(0, times.received_at - date_of(response, times.received_at));
@@ -222,22 +226,20 @@ StoreDecision decide_store(std::string_view method, const Headers& request, int 
   if (!vary)
     return not_stored("Vary: " + combined(response, "vary").value_or("") + " leaves no key to find it by");
 
-  Lifetime lifetime = explicit_lifetime(effective, response, times.received_at);
-  const bool explicitly = lifetime.source != LifetimeSource::none;
-  if (!explicitly && !control.is_public && !heuristically_cacheable(status)) {
+  auto lifetime = named_lifetime(effective, response, times.received_at);
+  if (!lifetime && !control.is_public && !heuristically_cacheable(status)) {
     return not_stored("status " + std::to_string(status) + " is stored only for as long as the origin says");
   }
-  if (const auto by_route = route_lifetime(status, policy); !explicitly && by_route) {
-    lifetime = {LifetimeSource::route, std::clamp<std::int64_t>(by_route->count(), 0, kMaxDeltaSeconds)};
-  }
+  if (!lifetime) lifetime = route_lifetime(status, policy);
+  if (!lifetime && !control.no_cache) return not_stored("nothing says how long it is fresh");
 
   auto tags = tags_of(response, policy.origin);
   if (!tags) return not_stored(tags.error().message);
 
   StoreDecision decision;
   decision.store = true;
-  decision.source = lifetime.source;
-  decision.lifetime = control.no_cache ? 0 : lifetime.seconds;
+  if (lifetime) decision.source = lifetime->source;
+  decision.lifetime = lifetime && !control.no_cache ? lifetime->seconds : 0;
   const std::int64_t delay = std::max<std::int64_t>(0, times.received_at - times.requested_at);
   decision.age = std::max<std::int64_t>(0, corrected_initial_age(response, times) - delay);
   decision.fresh_until = times.requested_at + decision.lifetime - decision.age;
@@ -253,6 +255,8 @@ StoreDecision decide_store(std::string_view method, const Headers& request, int 
   std::vector<std::string> withheld = control.no_cache_fields;
   withheld.insert(withheld.end(), control.private_fields.begin(), control.private_fields.end());
   decision.replayed = worth_storing(response, withheld);
+  if (!says_the_same(decision.replayed, response, effective, policy))
+    return not_stored("it withholds a field by which it is judged");
   auto& headers = decision.replayed.headers;
   std::erase_if(headers, [](const auto& field) { return field.first == "date"; });
   headers.emplace_back("date", format_http_date(date_of(response, times.received_at)));

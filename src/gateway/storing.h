@@ -3,11 +3,13 @@
 //
 // Freshness comes from the first of: the targeted fields (CDN-Cache-Control), in whose presence Cache-Control and Expires
 // do not count; s-maxage; max-age; Expires; the route. A page's window begins when it was asked for, since generated_at is
-// the time of the request: the age that the response had already then is taken off.
+// the time of the request: the age that the response had already then is taken off. Whoever gives the window also says
+// what may be served after it: the origin by stale-while-revalidate and stale-if-error, or else the route by its mode.
 //
 // Never stored: answers to other methods than GET; 206, 304, 5xx, and 4xx other than 404 and 410, which say more about one
 // request than about the page; no-store, private, Set-Cookie, Vary: *; event streams, which have no end; answers to
-// Authorization unless the origin says that they are for everyone (RFC 9111, 3.5).
+// Authorization unless the origin says that they are for everyone (RFC 9111, 3.5); what neither the origin nor the
+// route gives a lifetime, unless the origin wants it to be validated each time (no-cache).
 #pragma once
 
 #include <chrono>
@@ -24,7 +26,7 @@
 namespace facetheory {
 
 struct StorePolicy {
-  // Freshness where the origin says nothing; empty: then the page is stale from the beginning.
+  // Freshness where the origin says nothing; empty: then the answer is not stored.
   std::optional<std::chrono::seconds> revalidate = {};
   // The same for 404 and 410. Zero: they are not stored at all.
   std::optional<std::chrono::seconds> not_found = std::chrono::seconds(10);
@@ -48,7 +50,8 @@ enum class LifetimeSource { none, targeted, s_maxage, max_age, expires, route };
 // Serving the page after its window.
 struct StaleRules {
   bool forbidden = false;  // Whatever the route would allow.
-  // Seconds beyond the window; empty: the origin does not say, the route decides.
+  // Seconds beyond the window; empty: the origin does not say. Then the route decides on what is served after a
+  // failure, and while a page is rendered again only if the window is the route's.
   std::optional<std::int64_t> while_revalidate = {};
   std::optional<std::int64_t> if_error = {};
 
@@ -89,6 +92,14 @@ struct EffectiveControl {
 EffectiveControl effective_control(const Headers& response, const std::vector<std::string>& targeted);
 
 StaleRules stale_rules(const EffectiveControl& effective, const StorePolicy& policy);
+
+// How many seconds the origin lets the response be fresh, whatever its age; empty: it does not say.
+struct Lifetime {
+  LifetimeSource source = LifetimeSource::none;
+  std::int64_t seconds = 0;
+};
+std::optional<Lifetime> named_lifetime(const EffectiveControl& effective, const Headers& response,
+                                       std::int64_t received_at);
 
 // RFC 9111, 4.2.3: the age of a response on its arrival.
 std::int64_t corrected_initial_age(const Headers& response, const ExchangeTimes& times);

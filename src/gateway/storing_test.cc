@@ -90,8 +90,33 @@ TEST(Storing, TheRouteDecidesOnlyWhereTheOriginSaysNothing) {
   EXPECT_EQ(decide({{"Expires", "0"}}, 200, route_of(30)).revalidate, 0);
 }
 
-TEST(Storing, WithoutAnyLifetimeThePageIsStaleFromTheBeginning) {
-  const StoreDecision decision = decide({{"ETag", "\"a\""}});
+TEST(Storing, WhatNobodyGivesALifetimeIsNotStored) {
+  for (const Headers& response :
+       {Headers{}, Headers{{"ETag", "\"a\""}}, Headers{{"Cache-Control", "public"}},
+        Headers{{"Cache-Control", "must-revalidate, stale-while-revalidate=60"}},
+        Headers{{"CDN-Cache-Control", "public"}, {"Cache-Control", "max-age=60"}}}) {
+    EXPECT_FALSE(decide(response).store);
+    EXPECT_EQ(decide(response).reason, "nothing says how long it is fresh");
+    EXPECT_TRUE(decide(response, 200, route_of(30)).store);
+  }
+}
+
+TEST(Storing, WhatWithholdsAFieldByWhichItIsJudgedIsNotStored) {
+  for (const char* control :
+       {"max-age=60, must-revalidate, no-cache=\"cache-control\"", "no-cache=\"expires\"",
+        "private=\"Expires\"", "max-age=60, private=\"x-a, vary\""}) {
+    const Headers response{{"Cache-Control", control}, {"Expires", date_at(60)}, {"Vary", "Accept-Language"}};
+    EXPECT_EQ(decide(response, 200, route_of(60)).reason, "it withholds a field by which it is judged")
+        << control;
+  }
+  const Headers other{{"Cache-Control", "max-age=60, no-cache=\"x-a\""}, {"X-A", "1"}};
+  EXPECT_TRUE(decide(other).store);
+  const Headers named{{"CDN-Cache-Control", "max-age=60"}, {"Connection", "CDN-Cache-Control"}};
+  EXPECT_TRUE(decide(named).store);
+}
+
+TEST(Storing, WhatIsToBeValidatedEachTimeIsStoredForThat) {
+  const StoreDecision decision = decide({{"ETag", "\"a\""}, {"Cache-Control", "no-cache"}});
   EXPECT_TRUE(decision.store);
   EXPECT_EQ(decision.revalidate, 0);
   EXPECT_EQ(decision.source, LifetimeSource::none);
@@ -374,20 +399,23 @@ TEST(Tags, ThatCannotAllBeKeptKeepThePageOut) {
 }
 
 TEST(Validators, AreTakenOnlyWhereTheyMakeSense) {
-  const StoreDecision good = decide({{"ETag", " W/\"a\" "}, {"Last-Modified", date_at(-50)}});
+  const StoreDecision good =
+      decide({{"ETag", " W/\"a\" "}, {"Last-Modified", date_at(-50)}}, 200, route_of(60));
   EXPECT_EQ(good.etag, "W/\"a\"");
   EXPECT_EQ(good.last_modified, kAsked - 50);
-  const StoreDecision bad = decide({{"ETag", "abc"}, {"Last-Modified", "soon"}});
+  const StoreDecision bad = decide({{"ETag", "abc"}, {"Last-Modified", "soon"}}, 200, route_of(60));
   EXPECT_EQ(bad.etag, std::nullopt);
   EXPECT_EQ(bad.last_modified, std::nullopt);
-  EXPECT_EQ(decide({{"ETag", "\"a\""}, {"ETag", "\"b\""}}).etag, std::nullopt);
+  EXPECT_EQ(decide({{"ETag", "\"a\""}, {"ETag", "\"b\""}}, 200, route_of(60)).etag, std::nullopt);
 }
 
 TEST(Replayed, HasExactlyOneDateThatMakesSense) {
-  EXPECT_THAT(decide({}).replayed.headers, ElementsAre(Pair("date", date_at(0))));
-  EXPECT_THAT(decide({{"Date", "junk"}}).replayed.headers, ElementsAre(Pair("date", date_at(0))));
-  EXPECT_THAT(decide({{"Date", date_at(3)}, {"Date", date_at(9)}}).replayed.headers,
-              ElementsAre(Pair("date", date_at(3))));
+  const auto replayed = [](const Headers& response) {
+    return decide(response, 200, route_of(60)).replayed.headers;
+  };
+  EXPECT_THAT(replayed({}), ElementsAre(Pair("date", date_at(0))));
+  EXPECT_THAT(replayed({{"Date", "junk"}}), ElementsAre(Pair("date", date_at(0))));
+  EXPECT_THAT(replayed({{"Date", date_at(3)}, {"Date", date_at(9)}}), ElementsAre(Pair("date", date_at(3))));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/gateway/vary.h"
+#include "facetheory/http/field_values.h"
 
 namespace facetheory {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 constexpr std::array<std::string_view, 8> kSaidByProxies = {
     "forwarded",        "x-forwarded-for",    "x-forwarded-host",   "x-forwarded-proto",
     "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server", "x-real-ip"};
+
+// Those of the framing and of the connection whose name has a '-', for which others may read a '_'.
+constexpr std::array<std::string_view, 7> kFraming = {
+    "content-length",     "transfer-encoding",         "keep-alive",         "proxy-connection",
+    "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"};
 
 // Of one request and not of a page: never sent along with a render.
 constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
@@ -37,19 +43,29 @@ std::string name_at_origin(std::string_view field) {
   return name;
 }
 
-bool is_said_by_proxies(std::string_view name) {
-  return std::find(kSaidByProxies.begin(), kSaidByProxies.end(), name) != kSaidByProxies.end();
+bool names_tenant(const Config& config, std::string_view field) {
+  const auto& names = config.boundary_headers;
+  return std::any_of(names.begin(), names.end(), [name = name_at_origin(field)](const std::string& one) {
+    return name_at_origin(one) == name;
+  });
 }
 
-Headers varying_fields(const RouteConfig& route, const PageKey& key, const PageRequest& request) {
+bool withheld_from_origin(const Config& config, const RouteConfig& route, const PageRequest& request,
+                          std::string_view field) {
+  const std::string name = name_at_origin(field);
+  const bool respelled = field.find('_') != std::string_view::npos;
+  return name == "host" || name.starts_with("x-facetheory-") || contains_name(kSaidByProxies, name) ||
+         strips_field(route, lower_case(field), request) || (respelled && contains_name(kFraming, name)) ||
+         (names_tenant(config, field) && !contains_name(config.boundary_headers, field));
+}
+
+Headers varying_fields(const Config& config, const RouteConfig& route, const PageKey& key,
+                       const PageRequest& request) {
   Headers fields;
   for (const Headers::Field& field : request.headers) {
-    const std::string name = lower_case(std::string_view(field.name));
-    const bool of_one = std::find(kOfOneRequest.begin(), kOfOneRequest.end(), name) != kOfOneRequest.end();
-    const std::string read_as = name_at_origin(field.name);
-    const bool withheld = of_one || is_said_by_proxies(read_as) || read_as.starts_with("x-facetheory-") ||
-                          strips_field(route, name, request);
-    if (!withheld) fields.add(name, field.value);
+    const bool of_one = contains_name(kOfOneRequest, name_at_origin(field.name));
+    if (!of_one && !withheld_from_origin(config, route, request, field.name))
+      fields.add(lower_case(std::string_view(field.name)), field.value);
   }
   for (const auto& [name, value] : key.headers)
     fields.set(name, value);

@@ -25,11 +25,19 @@ inline constexpr int kMostVariantSteps = 4;
 // WSGI, Rack, PHP).
 std::string name_at_origin(std::string_view field);
 
-// A field that a client may send only through a peer that is trusted; as name_at_origin() has it.
-bool is_said_by_proxies(std::string_view name);
+// Whether a field, by whatever spelling, is one of those that name a tenant.
+bool names_tenant(const Config& config, std::string_view field);
+
+// Whether a field of a client never reaches the origin, passed on or with a render: what only trusted proxies say
+// (X-Forwarded-For), what is between gateways, what the route strips. So are, where '_' makes the name, fields that frame a
+// message (Content_Length, Transfer_Encoding), since such origins cannot tell them from those that count, and those that name a
+// tenant. One that names a tenant by its proper name does reach it, since it was looked at.
+bool withheld_from_origin(const Config& config, const RouteConfig& route, const PageRequest& request,
+                          std::string_view field);
 
 // The request as far as a page may depend on it: what variants can be told apart by. Names in lower case.
-Headers varying_fields(const RouteConfig& route, const PageKey& key, const PageRequest& request);
+Headers varying_fields(const Config& config, const RouteConfig& route, const PageKey& key,
+                       const PageRequest& request);
 
 // Whether the page answers a request with these fields.
 bool suits(const PreparedPage& page, const Headers& fields);

@@ -156,6 +156,8 @@ bool WarmPages::add_cookies(std::string_view value) {
 
 std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   if (head.method != "GET" || !head.target.starts_with('/')) return {};
+  // What such a request asks for is not in its bytes.
+  if (head.minor_version == 0 && find_field(head.fields, "host") == nullptr) return {};
   key_.assign(trusted ? "t " : "  ");
   key_.append(head.target);
   names_render_ = false;

@@ -32,17 +32,16 @@ ChunkedDecoder::Step ChunkedDecoder::push(std::string_view bytes) {
       case At::size: {
         const int digit = hex_value(c);
         if (digit >= 0) {
-          if (digits_ == 16 || left_ >> 59 != 0) return refuse("a chunk of 2^63 bytes or more");
+          if (left_ >> 59 != 0) return refuse("a chunk of 2^63 bytes or more");
+          if (++line_bytes_ > kMaxChunkLine) return refuse("a chunk's size has too many digits");
           left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
-          ++digits_;
-          ++line_bytes_;
-        } else if (digits_ == 0) {
+        } else if (line_bytes_ == 0) {
           return refuse("a chunk does not begin with its size");
         } else if (c == '\r') {
           at_ = At::size_lf;
         } else if (c == ';') {
+          if (++line_bytes_ > kMaxChunkLine) return refuse("a chunk's size has too many digits");
           at_ = At::extension;
-          ++line_bytes_;
         } else {
           return refuse("neither an extension nor CRLF follows a chunk's size");
         }
@@ -60,7 +59,6 @@ ChunkedDecoder::Step ChunkedDecoder::push(std::string_view bytes) {
       case At::size_lf:
         if (c != '\n') return refuse("CR without LF after a chunk's size");
         at_ = left_ == 0 ? At::trailer : At::content;
-        digits_ = 0;
         line_bytes_ = 0;
         break;
       case At::content: {

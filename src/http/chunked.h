@@ -1,7 +1,8 @@
 // The chunked transfer coding (RFC 9112, 7.1): an incremental decoder and the pieces of an encoder.
 //
-// As strict as message_head.h: CRLF only, sizes of 1 to 16 hexadecimal digits below 2^63. Chunk extensions are bounded,
-// checked for control characters and otherwise ignored. Trailer fields are kept apart from header fields: they come after
+// As strict as message_head.h: CRLF only, sizes of hexadecimal digits below 2^63. Zeros before a size mean nothing, and the
+// grammar allows any number of them; they and extensions are bounded together. Extensions are checked for control
+// characters and otherwise ignored. Trailer fields are kept apart from header fields: they come after
 // everything that was decided by the latter. A decoder belongs to one thread at a time.
 #pragma once
 
@@ -53,7 +54,6 @@ class ChunkedDecoder {
   At at_ = At::size;
   std::uint64_t left_ =
       0;  // Of this chunk: its size while that is read, then what is missing of its content.
-  std::size_t digits_ = 0;      // Of the size.
   std::size_t line_bytes_ = 0;  // Of the chunk's first line.
   std::size_t trailer_bytes_ = 0;
   std::size_t trailer_fields_ = 0;

@@ -58,7 +58,9 @@ TEST(ChunkedDecoder, GivesTheContentAndTheTrailersHoweverTheBytesAreCut) {
       {"one chunk", "5\r\nhello\r\n0\r\n\r\n", "hello"},
       {"two chunks", "5\r\nhello\r\n7\r\n, world\r\n0\r\n\r\n", "hello, world"},
       {"sizes of both cases", "A\r\n0123456789\r\nb\r\n0123456789a\r\n0\r\n\r\n", "01234567890123456789a"},
-      {"leading zeros up to sixteen digits", "0000000000000001\r\nx\r\n000\r\n\r\n", "x"},
+      {"leading zeros", "0000000000000001\r\nx\r\n000\r\n\r\n", "x"},
+      {"more of them than a number has digits",
+       "00000000000000001\r\nx\r\n" + std::string(36, '0') + "\r\n\r\n", "x"},
       {"content that looks like framing", "9\r\n\r\n0\r\n\r\n\r\n\r\n0\r\n\r\n", "\r\n0\r\n\r\n\r\n"},
       {"any byte", "3\r\n\0\xff\n\r\n0\r\n\r\n"s, "\0\xff\n"s},
       {"an extension", "5;a=b;c=\"d;e\"\r\nhello\r\n0;last\r\n\r\n", "hello"},
@@ -84,6 +86,16 @@ TEST(ChunkedDecoder, GivesTheContentAndTheTrailersHoweverTheBytesAreCut) {
   }
 }
 
+TEST(ChunkedDecoder, ZerosAndExtensionsAreBoundedTogether) {
+  EXPECT_EQ(decode(std::string(1024, '0') + "\r\n\r\n").state, State::end);
+  EXPECT_EQ(decode(std::string(1025, '0') + "\r\n\r\n").state, State::bad);
+  EXPECT_EQ(decode(std::string(1000, '0') + ";" + std::string(23, 'a') + "\r\n\r\n").state, State::end);
+  EXPECT_EQ(decode(std::string(1000, '0') + ";" + std::string(24, 'a') + "\r\n\r\n").state, State::bad);
+  EXPECT_EQ(decode(std::string(1024, '0') + ";\r\n\r\n").state, State::bad);
+  // Of each chunk anew.
+  EXPECT_EQ(decode(std::string(1000, '0') + "1\r\nx\r\n" + std::string(1000, '0') + "\r\n\r\n").content, "x");
+}
+
 TEST(ChunkedDecoder, RefusesWhatOthersCouldReadDifferently) {
   struct Case {
     const char* why;
@@ -101,8 +113,9 @@ TEST(ChunkedDecoder, RefusesWhatOthersCouldReadDifferently) {
       {"a tab after the size", "1\t;a\r\nx"},
       {"2^63", "8000000000000000\r\n"},
       {"the largest of 16 digits", "ffffffffffffffff\r\n"},
-      {"17 digits", "00000000000000001\r\nx"},
       {"2^64 + 1 would be one", "10000000000000001\r\nx"},
+      {"2^63 behind zeros", "0008000000000000000\r\n"},
+      {"leading zeros without end", std::string(1025, '0')},
       {"LF alone after the size", "1\nx"},
       {"CR alone after the size", "1\rx"},
       {"LF alone in an extension", "1;a\nx"},

@@ -8,6 +8,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/http/connection_pool.h"
 #include "facetheory/http/exchange_state.h"
+#include "facetheory/http/field_values.h"
 #include "facetheory/http/request_writer.h"
 
 namespace facetheory {
@@ -27,12 +28,8 @@ Error too_large(const ConnectionPool& pool) {
                                     " bytes (max_response_bytes)"};
 }
 
-Error not_awaited(const ConnectionPool& pool) {
-  return {ErrorCode::exhausted, "the answer of " + pool.url() + " takes longer than it is waited for"};
-}
-
 Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, RequestPlan plan,
-                                          std::string body, BodyPatience patience) {
+                                          std::string body) {
   const auto state = std::make_shared<ExchangeState>(pool, std::move(plan));
   const Abandon at_last{state};
   Result<void> sent = co_await ExchangeState::start(state, body);
@@ -44,25 +41,16 @@ Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, 
     Result<HttpResponseStart> head = co_await ExchangeState::read_head(state, {});
     if (!head) co_return std::move(head).error();
     answer.status = head->status;
+    answer.minor_version = head->minor_version;
     answer.headers = std::move(head->headers);
     framing = head->framing;
   } while (answer.status / 100 == 1);
 
   const std::size_t limit = pool->options().max_response_bytes;
   if (framing.length > limit) co_return too_large(*pool);
-  const auto may_take = patience ? patience(answer.status, answer.headers) : std::nullopt;
-  const Moment give_up = may_take ? std::chrono::steady_clock::now() + *may_take : Moment::max();
   answer.body.reserve(framing.length);
   while (true) {
-    ExchangeState::IdleLimit silence;
-    if (may_take) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(give_up - std::chrono::steady_clock::now());
-      if (left.count() <= 0) co_return not_awaited(*pool);
-      silence = std::min(left, pool->options().read_timeout);
-    }
-    const Result<std::string_view> piece = co_await ExchangeState::read(state, silence);
-    if (!piece && std::chrono::steady_clock::now() >= give_up) co_return not_awaited(*pool);
+    const Result<std::string_view> piece = co_await ExchangeState::read(state, {});
     if (!piece) co_return piece.error();
     if (piece->empty()) co_return answer;
     if (piece->size() > limit - answer.body.size()) co_return too_large(*pool);
@@ -70,21 +58,26 @@ Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, 
   }
 }
 
-Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, HttpRequest request,
-                                      BodyPatience patience) {
-  const Moment deadline = std::chrono::steady_clock::now() + pool->options().total_timeout;
-  if (pool->broken_trust()) co_return *pool->broken_trust();
+// Of a request that must be over within total_timeout.
+Result<RequestPlan> limited_plan(const ConnectionPool& pool, const HttpRequest& request, BodyFraming body) {
+  const Moment deadline = std::chrono::steady_clock::now() + pool.options().total_timeout;
+  if (pool.broken_trust()) return *pool.broken_trust();
+  Result<std::string> head = render_request_head(request, pool.origin(), body, false);
+  if (!head) return std::move(head).error();
   RequestPlan plan;
-  plan.body = framing_of_whole(request);
-  Result<std::string> head = render_request_head(request, pool->origin(), plan.body, false);
-  if (!head) co_return std::move(head).error();
+  plan.body = body;
   plan.head = *std::move(head);
-  plan.method = std::move(request.method);
+  plan.method = request.method;
   plan.slot_by = deadline;
   plan.connect_by = deadline;
   plan.deadline = deadline;
-  Task<Result<HttpResponse>> call =
-      exchange_whole(pool, std::move(plan), std::move(request.body), std::move(patience));
+  return plan;
+}
+
+Task<Result<HttpResponse>> send_whole(std::shared_ptr<ConnectionPool> pool, HttpRequest request) {
+  Result<RequestPlan> plan = limited_plan(*pool, request, framing_of_whole(request));
+  if (!plan) co_return std::move(plan).error();
+  Task<Result<HttpResponse>> call = exchange_whole(pool, *std::move(plan), std::move(request.body));
   co_return co_await pool->here(std::move(call));
 }
 
@@ -96,6 +89,13 @@ Task<Opened> begin_exchange(std::shared_ptr<ConnectionPool> pool, RequestPlan pl
   co_return std::move(exchange);
 }
 
+Task<Opened> ask_in_pieces(std::shared_ptr<ConnectionPool> pool, HttpRequest request) {
+  Result<RequestPlan> plan = limited_plan(*pool, request, BodyFraming{});
+  if (!plan) co_return std::move(plan).error();
+  Task<Opened> begin = begin_exchange(pool, *std::move(plan));
+  co_return co_await pool->here(std::move(begin));
+}
+
 Task<Opened> open_exchange(std::shared_ptr<ConnectionPool> pool, HttpRequest request, BodyFraming body) {
   if (pool->broken_trust()) co_return *pool->broken_trust();
   Result<std::string> head = render_request_head(request, pool->origin(), body, true);
@@ -103,7 +103,7 @@ Task<Opened> open_exchange(std::shared_ptr<ConnectionPool> pool, HttpRequest req
   RequestPlan plan;
   plan.head = *std::move(head);
   plan.body = body;
-  plan.may_upgrade = request.headers.get("Upgrade").has_value();
+  plan.upgrade = combined(request.headers, "Upgrade").value_or("");
   plan.awaits_continue = same_text(request.headers.get("Expect").value_or(""), "100-continue");
   plan.method = std::move(request.method);
   plan.slot_by = std::chrono::steady_clock::now() + pool->options().connect_timeout;
@@ -122,11 +122,11 @@ HttpClient::~HttpClient() {
 }
 
 Task<Result<HttpResponse>> HttpClient::send(HttpRequest request) {
-  return send_whole(pool_, std::move(request), {});
+  return send_whole(pool_, std::move(request));
 }
 
-Task<Result<HttpResponse>> HttpClient::send(HttpRequest request, BodyPatience patience) {
-  return send_whole(pool_, std::move(request), std::move(patience));
+Task<Result<std::unique_ptr<HttpExchange>>> HttpClient::ask(HttpRequest request) {
+  return ask_in_pieces(pool_, std::move(request));
 }
 
 Task<Result<std::unique_ptr<HttpExchange>>> HttpClient::open(HttpRequest request, BodyFraming body) {
@@ -135,6 +135,10 @@ Task<Result<std::unique_ptr<HttpExchange>>> HttpClient::open(HttpRequest request
 
 const Origin& HttpClient::origin() const {
   return pool_->origin();
+}
+
+const boost::asio::any_io_executor& HttpClient::executor() const {
+  return pool_->executor();
 }
 
 }  // namespace facetheory

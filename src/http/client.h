@@ -1,20 +1,19 @@
 // A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3, the credential endpoints and the gateway's origins.
 //
 // `send` makes exactly one attempt and never repeats it; repeating is the caller's decision (aws/retry.h),
-// because only the caller knows whether that is safe. `open` gives the same in pieces. The error code tells what happened
-// to the request:
+// because only the caller knows whether that is safe. `ask` and `open` give the same in pieces. The error code tells what
+// happened to the request:
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
 //   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is larger
 //                than max_response_header_bytes, say
-//   exhausted    the body of the answer is larger than max_response_bytes, or was not there when its BodyPatience ended;
-//                of open(): the pool stayed full
-// The client may be used from any thread; its connections live on a strand of the executor it was made with,
-// which must keep running while calls are in flight. Cancelling a call closes its connection.
+//   exhausted    the body of the answer is larger than max_response_bytes; of open(): the pool stayed full
+// The client may be used from any thread. Its connections live on a strand of the executor that it was made with, which must
+// keep running while calls are in flight; a call from elsewhere goes there and comes back. Cancelling a call closes its
+// connection.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +31,7 @@ struct HttpClientOptions {
   // Name look-up, TCP and TLS handshake together; of open() also the wait for a pooled connection.
   std::chrono::milliseconds connect_timeout{2000};
   std::chrono::milliseconds read_timeout{10000};  // Longest silence while an answer is awaited.
-  // The whole call of send(), waiting for a pooled connection included.
+  // The whole call of send(), or the whole exchange of ask(), waiting for a pooled connection included.
   std::chrono::milliseconds total_timeout{30000};
   std::chrono::milliseconds idle_timeout{15000};           // An unused connection is closed after that.
   std::size_t max_connections = 64;                        // Without tunnels; further calls wait their turn.
@@ -41,16 +40,10 @@ struct HttpClientOptions {
   std::string ca_file = {};  // PEM file of trusted roots; empty: the system's.
   // False takes any certificate from anybody: for tests alone.
   bool verify_tls = true;
-  // A promise: the executor runs on one thread, and everything of this client and its exchanges (construction and
-  // destruction, too) happens on it, or after it has ended. Calls then run in the caller's coroutine, without a strand
-  // and the hop to it.
-  bool single_threaded = false;
+  // The executor is an event loop that one thread runs. Connections then live on it without a strand, and a call that is
+  // made on that thread runs in the caller's coroutine, without a hop.
+  bool one_thread = false;
 };
-
-// How long the body may take from when the head has come; empty: as long as the call may. Zero: it is not wanted. Called
-// on the client's strand; must not throw.
-using BodyPatience =
-    std::function<std::optional<std::chrono::milliseconds>(int status, const Headers& headers)>;
 
 class ConnectionPool;
 
@@ -63,13 +56,17 @@ class HttpClient {
 
   // One attempt. Any complete answer, whatever its status, is a value.
   Task<Result<HttpResponse>> send(HttpRequest request);
-  Task<Result<HttpResponse>> send(HttpRequest request, BodyPatience patience);
+
+  // Sends a request without a body, and gives the answer in pieces, within the limits of send().
+  Task<Result<std::unique_ptr<HttpExchange>>> ask(HttpRequest request);
 
   // Sends the head and returns; `request.body` is ignored, `body` says what the caller will write (not until_close).
   // "Connection: Upgrade" is written where there is a field Upgrade, "Connection: TE" where there is a field TE.
   Task<Result<std::unique_ptr<HttpExchange>>> open(HttpRequest request, BodyFraming body);
 
   const Origin& origin() const;
+  // Where its connections live.
+  const boost::asio::any_io_executor& executor() const;
 
  private:
   std::shared_ptr<ConnectionPool> pool_;

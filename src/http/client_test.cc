@@ -153,39 +153,6 @@ TEST(HttpClient, RefusesWhateverCouldBreakOutOfItsPlaceInTheMessage) {
   EXPECT_EQ(server.connections(), 0);
 }
 
-TEST(HttpClient, WaitsForABodyNoLongerThanItsHeadIsWorth) {
-  ScriptedServer server([](Peer& peer) {
-    peer.read_request();
-    peer.write("HTTP/1.1 200 OK\r\nX-Kind: stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n");
-    peer.wait_for_close();
-  });
-  const auto client = client_for(server.url());
-  std::string kind;
-  for (const auto patience : {0ms, 30ms}) {
-    const BodyPatience wait = [&](int status, const Headers& headers) {
-      kind = std::to_string(status) + " " + std::string(headers.get("x-kind").value_or(""));
-      return std::optional(patience);
-    };
-    const Outcome answer = run(client->send(get("/"), wait));
-    ASSERT_FALSE(answer);
-    EXPECT_EQ(answer.error().code, ErrorCode::exhausted);
-    EXPECT_EQ(kind, "200 stream");
-    EXPECT_TRUE(server.wait_until([](const ScriptedServer& s) { return s.open_connections() == 0; }));
-  }
-}
-
-TEST(HttpClient, GivesABodyThatComesWithinItsPatience) {
-  ScriptedServer server(always(http_answer(200, "whole")));
-  const auto client = client_for(server.url());
-  for (int i = 0; i < 2; ++i) {
-    const BodyPatience wait = [](int, const Headers&) { return std::optional(5000ms); };
-    const Outcome answer = run(client->send(get("/"), wait));
-    ASSERT_TRUE(answer) << answer.error().message;
-    EXPECT_EQ(answer->body, "whole");
-  }
-  EXPECT_EQ(server.connections(), 1);
-}
-
 TEST(HttpClient, SendsTabsAndUtf8InFieldValues) {
   ScriptedServer server(always(http_answer(200, "")));
   const auto client = client_for(server.url());

@@ -5,12 +5,13 @@
 #include <cstring>
 #include <utility>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <sys/socket.h>
+
+#include "facetheory/base/mistake.h"
 
 namespace facetheory {
 namespace {
@@ -41,11 +42,32 @@ Connection::Connection(const asio::any_io_executor& executor, asio::ssl::context
   }
 }
 
+void Connection::lend(Borrower to) {
+  Borrower nobody = 0;
+  if (to == 0 || !lent_to_.compare_exchange_strong(nobody, to)) lent_to_another();
+}
+
+void Connection::take_back(Borrower from) {
+  if (from == 0 || !lent_to_.compare_exchange_strong(from, 0)) lent_to_another();
+}
+
+void Connection::lent_to_another() {
+  end_program("a connection to an origin or a store was touched by an exchange that does not have it");
+}
+
+// Not asio::async_connect, which says operation_aborted where no socket can be had: as if the call had been cancelled.
 Task<error_code> Connection::connect(std::vector<tcp::endpoint> endpoints, Moment deadline) {
-  error_code failed;
+  error_code failed = asio::error::not_found;
   writing_ = Patience{deadline, {}};
   watch();
-  co_await asio::async_connect(socket(), endpoints, asio::redirect_error(asio::use_awaitable, failed));
+  for (const tcp::endpoint& endpoint : endpoints) {
+    error_code ignored;
+    socket().close(ignored);
+    socket().open(endpoint.protocol(), failed);
+    if (failed) continue;
+    co_await socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, failed));
+    if (!failed || failed == asio::error::operation_aborted || timed_out_) break;
+  }
   writing_.reset();
   if (!failed) {
     error_code ignored;  // Without TCP_NODELAY calls are slower, not wrong.
@@ -64,7 +86,8 @@ Task<error_code> Connection::handshake(Moment deadline) {
   co_return told(failed);
 }
 
-Task<error_code> Connection::fill(Patience patience) {
+Task<error_code> Connection::fill(Borrower by, Patience patience) {
+  check_lent_to(by);
   make_room();
   const auto room = asio::buffer(buffer_.get() + end_, capacity_ - end_);
   error_code failed;
@@ -77,13 +100,15 @@ Task<error_code> Connection::fill(Patience patience) {
   } else {
     got = co_await plain_->async_read_some(room, asio::redirect_error(asio::use_awaitable, failed));
   }
+  check_lent_to(by);
   reading_.reset();
   last_progress_ = std::chrono::steady_clock::now();
   end_ += got;
   co_return told(failed);
 }
 
-Task<Connection::Sent> Connection::write(Pieces pieces, Patience patience) {
+Task<Connection::Sent> Connection::write(Borrower by, Pieces pieces, Patience patience) {
+  check_lent_to(by);
   Sent sent;
   std::size_t left = asio::buffer_size(pieces);
   std::string joined;

@@ -1,10 +1,17 @@
 // One TCP connection to an origin, with TLS on top where the origin wants it, its read buffer and its patience. For .cc
 // files only. Everything happens on the pool's executor; one read and one write may be in flight at the same time.
+//
+// HTTP/1.1 does not number its answers: whoever reads a connection takes what comes for its own. So a connection is lent to
+// one exchange at a time, by number, and every byte goes to the exchange that says that number. The number is taken back
+// only from an exchange whose request and answer have both ended in order. Whatever mistake is made elsewhere, in the
+// pool's lists or by two threads at once, the program ends where a second exchange would touch the connection.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,20 +51,28 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::size_t bytes = 0;
   };
   using Pieces = std::array<boost::asio::const_buffer, 3>;
+  using Borrower = std::uint64_t;  // The number of an exchange; none has 0.
 
   Connection(const boost::asio::any_io_executor& executor, boost::asio::ssl::context* tls);
+
+  // Nobody has it before, and nobody after. Unless that is so, these end the program.
+  void lend(Borrower to);
+  void take_back(Borrower from);
 
   // Whoever awaits these keeps the connection alive meanwhile, by a shared_ptr.
   Task<boost::system::error_code> connect(std::vector<boost::asio::ip::tcp::endpoint> endpoints,
                                           Moment deadline);
   Task<boost::system::error_code> handshake(Moment deadline);
   // Reads what is there, at least one byte, behind what is buffered. asio::error::eof: the peer has ended in order.
-  Task<boost::system::error_code> fill(Patience patience);
+  Task<boost::system::error_code> fill(Borrower by, Patience patience);
   // Writes all of the pieces.
-  Task<Sent> write(Pieces pieces, Patience patience);
+  Task<Sent> write(Borrower by, Pieces pieces, Patience patience);
 
   // What was read and not yet consumed; stays where it is until the next fill().
-  std::string_view buffered() const { return {buffer_.get() + begin_, end_ - begin_}; }
+  std::string_view buffered(Borrower by) const {
+    check_lent_to(by);
+    return {buffer_.get() + begin_, end_ - begin_};
+  }
   void consume(std::size_t bytes) { begin_ += bytes; }
 
   // While the peer awaits something from us its silence is no fault: reads have no limit of silence then, unless a write
@@ -76,6 +91,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Moment idle_since() const { return idle_since_; }
 
  private:
+  void check_lent_to(Borrower by) const {
+    if (by == 0 || lent_to_.load(std::memory_order_relaxed) != by) [[unlikely]]
+      lent_to_another();
+  }
+  [[noreturn]] static void lent_to_another();
   boost::asio::ip::tcp::socket& socket() { return secure_ ? secure_->next_layer() : *plain_; }
   // When what is in flight will have taken too long, as far as is known now.
   Moment due() const;
@@ -86,6 +106,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::optional<boost::asio::ip::tcp::socket> plain_;
   std::optional<boost::asio::ssl::stream<boost::asio::ip::tcp::socket>> secure_;
+
+  std::atomic<Borrower> lent_to_ = 0;  // Atomic, so that it can be trusted whatever thread asks.
 
   std::unique_ptr<char[]> buffer_;
   std::size_t capacity_ = 0;

@@ -23,6 +23,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr const char* kWhat = "a connection to an origin or a store";
+
 Moment now() {
   return std::chrono::steady_clock::now();
 }
@@ -55,7 +57,7 @@ std::string milliseconds_text(std::chrono::milliseconds duration) {
 }
 
 ConnectionPool::Slot::Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline)
-    : pool_(std::move(pool)), deadline_(deadline), timer_(pool_->executor_, deadline) {
+    : pool_(std::move(pool)), deadline_(deadline), timer_(pool_->executor(), deadline) {
   pool_->enter(*this);
 }
 
@@ -75,17 +77,21 @@ ConnectionPool::ConnectionPool(const asio::any_io_executor& executor, Origin to,
     : origin_(std::move(to)),
       url_(url_of(origin_)),
       options_(std::move(options)),
-      executor_(options_.single_threaded ? executor : asio::any_io_executor(asio::make_strand(executor))),
-      idle_timer_(executor_) {
+      loop_(options_.one_thread ? LoopBound::to_loop(executor, kWhat)
+                                : LoopBound::to_strand(executor, kWhat)),
+      idle_timer_(loop_.executor()) {
   if (origin_.tls) load_trust();
 }
 
-std::shared_ptr<Connection> ConnectionPool::take_idle() {
+std::shared_ptr<Connection> ConnectionPool::take_idle(Connection::Borrower exchange) {
+  loop_.check();
   while (!idle_.empty()) {
     std::shared_ptr<Connection> connection = std::move(idle_.back());
     idle_.pop_back();
-    if (now() < connection->idle_since() + options_.idle_timeout && connection->still_usable())
+    if (now() < connection->idle_since() + options_.idle_timeout && connection->still_usable()) {
+      connection->lend(exchange);
       return connection;
+    }
   }
   return nullptr;
 }
@@ -95,7 +101,7 @@ Task<Result<std::vector<tcp::endpoint>>> ConnectionPool::look_up(Moment deadline
   const asio::ip::address literal = asio::ip::make_address(origin_.host, no_address);
   if (!no_address) co_return std::vector{tcp::endpoint(literal, origin_.port)};
 
-  auto lookup = std::make_shared<Lookup>(executor_, deadline);
+  auto lookup = std::make_shared<Lookup>(executor(), deadline);
   lookup->resolver.async_resolve(
       origin_.host, std::to_string(origin_.port),
       [lookup](const error_code& failed, const tcp::resolver::results_type& results) {
@@ -115,12 +121,14 @@ Task<Result<std::vector<tcp::endpoint>>> ConnectionPool::look_up(Moment deadline
   co_return std::move(lookup->endpoints);
 }
 
-Task<Result<std::shared_ptr<Connection>>> ConnectionPool::connect(Moment call_deadline) {
+Task<Result<std::shared_ptr<Connection>>> ConnectionPool::connect(Connection::Borrower exchange,
+                                                                  Moment call_deadline) {
   const Moment deadline = std::min(call_deadline, now() + options_.connect_timeout);
   Result<std::vector<tcp::endpoint>> endpoints = co_await look_up(deadline, call_deadline);
   if (!endpoints) co_return std::move(endpoints).error();
 
-  auto connection = std::make_shared<Connection>(executor_, tls_ ? &*tls_ : nullptr);
+  auto connection = std::make_shared<Connection>(executor(), tls_ ? &*tls_ : nullptr);
+  connection->lend(exchange);
   error_code failed = co_await connection->connect(*std::move(endpoints), deadline);
   throw_if_cancelled(failed);
   if (failed) co_return not_connected("connect to", failed, call_deadline);
@@ -143,7 +151,9 @@ Task<Result<std::shared_ptr<Connection>>> ConnectionPool::connect(Moment call_de
   co_return not_connected("TLS handshake with", failed, call_deadline);
 }
 
-void ConnectionPool::keep(std::shared_ptr<Connection> connection) {
+void ConnectionPool::keep(std::shared_ptr<Connection> connection, Connection::Borrower exchange) {
+  loop_.check();
+  connection->take_back(exchange);
   if (retired_) return;
   connection->rest(now());
   idle_.push_back(std::move(connection));
@@ -156,12 +166,13 @@ void ConnectionPool::retire(std::shared_ptr<ConnectionPool> pool) {
     ended.idle_.clear();
     ended.idle_timer_.cancel();
   };
-  if (pool->options_.single_threaded) return end(*pool);
-  const asio::any_io_executor strand = pool->executor_;
-  asio::post(strand, [pool = std::move(pool), end] { end(*pool); });
+  if (pool->loop_.is_here()) return end(*pool);
+  const asio::any_io_executor executor = pool->executor();
+  asio::post(executor, [pool = std::move(pool), end] { end(*pool); });
 }
 
 void ConnectionPool::enter(Slot& slot) {
+  loop_.check();
   if (active_ < std::max<std::size_t>(options_.max_connections, 1)) {
     ++active_;
     slot.granted_ = true;

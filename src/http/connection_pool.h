@@ -1,5 +1,5 @@
 // The connections of one client: who may have one, those that are idle, and how new ones are made. For .cc files only.
-// Everything but construction, executor() and the constants happens on executor().
+// Everything but construction, here(), retire() and the constants happens on executor(), and is checked to.
 #pragma once
 
 #include <deque>
@@ -12,6 +12,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/run_on.h"
 #include "facetheory/http/client.h"
@@ -45,10 +46,10 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   ConnectionPool(const boost::asio::any_io_executor& executor, Origin origin, HttpClientOptions options);
 
   // The connection used last, so that those no longer needed grow old; null: none is idle. It needs a granted slot, as
-  // does a new one.
-  std::shared_ptr<Connection> take_idle();
-  Task<Result<std::shared_ptr<Connection>>> connect(Moment call_deadline);
-  void keep(std::shared_ptr<Connection> connection);
+  // does a new one. Either is lent to that exchange, and comes back from it alone.
+  std::shared_ptr<Connection> take_idle(Connection::Borrower exchange);
+  Task<Result<std::shared_ptr<Connection>>> connect(Connection::Borrower exchange, Moment call_deadline);
+  void keep(std::shared_ptr<Connection> connection, Connection::Borrower exchange);
 
   // The owner is gone: what is idle is closed now, what is in use when its call ends.
   static void retire(std::shared_ptr<ConnectionPool> pool);
@@ -59,14 +60,15 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   const Origin& origin() const { return origin_; }
   const std::string& url() const { return url_; }
   const HttpClientOptions& options() const { return options_; }
-  const boost::asio::any_io_executor& executor() const { return executor_; }
+  const boost::asio::any_io_executor& executor() const { return loop_.executor(); }
+  const LoopBound& loop() const { return loop_; }
   const std::optional<Error>& broken_trust() const { return broken_trust_; }
 
-  // Awaits the task on the executor; in the caller's own coroutine where that is promised to be the same.
+  // Awaits the task on the executor; in the caller's own coroutine where that runs there to its end.
   template <typename T>
   Task<T> here(Task<T> task) const {
-    if (options_.single_threaded) return task;
-    return run_on(executor_, std::move(task));
+    if (loop_.stays_here()) return task;
+    return run_on(loop_.executor(), std::move(task));
   }
 
  private:
@@ -84,7 +86,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   const HttpClientOptions options_;
   std::optional<boost::asio::ssl::context> tls_;
   std::optional<Error> broken_trust_;
-  const boost::asio::any_io_executor executor_;  // A strand, unless the client's own is as good as one.
+  const LoopBound loop_;
 
   // Only on the executor.
   // Granted slots. No connection is idle while a new one is made, so this bounds them all, tunnels excepted.

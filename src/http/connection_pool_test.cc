@@ -6,10 +6,12 @@
 #include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "facetheory/http/client.h"
+#include "facetheory/http/connection.h"
 
 #include "tests/support/http_calls.h"
 
@@ -319,6 +321,78 @@ TEST(HttpClientPool, ServesCallersOnManyThreads) {
   EXPECT_LE(server.connections(), 5);
   callers.join();
   loop.join();
+}
+
+// The page of one visitor must not reach another because of who asked from where: answers name what was asked for.
+TEST(HttpClientPool, OfOneLoopGivesCallersOnOtherThreadsTheirOwnAnswers) {
+  ScriptedServer server([](Peer& peer) {
+    while (const auto request = peer.read_request())
+      peer.write(http_answer(200, request->substr(4, request->find(' ', 4) - 4)));
+  });
+  boost::asio::thread_pool callers(4);
+  const auto client = client_for(server.url(), {.max_connections = 3, .one_thread = true});
+  std::vector<Started> calls;
+  for (int i = 0; i < 500; ++i) {
+    calls.push_back(boost::asio::co_spawn(callers, as_optional(client->send(get("/" + std::to_string(i)))),
+                                          boost::asio::use_future));
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto answer = calls[i].get();
+    ASSERT_TRUE(answer && *answer);
+    EXPECT_EQ((*answer)->body, "/" + std::to_string(i));
+  }
+  EXPECT_LE(server.connections(), 3);
+  callers.join();
+}
+
+TEST(HttpClientPool, OfOneLoopCanBeLeftOnAnotherThread) {
+  ScriptedServer server(always(http_answer(200, "x")));
+  auto client = client_for(server.url(), {.one_thread = true});
+  ASSERT_TRUE(call(*client, get("/")));
+  EXPECT_EQ(server.open_connections(), 1);
+  client.reset();
+  EXPECT_TRUE(server.wait_until([](const ScriptedServer& s) { return s.open_connections() == 0; }));
+}
+
+// No more files and sockets can be opened than there are now.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(0);
+    ::close(next);
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(next);
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// Asio tells of it as if the call had been cancelled, and whoever waits for a call that was cancelled may wait for ever.
+TEST(HttpClientPool, WithoutADescriptorACallHasFailedAndWasNotCancelled) {
+  const auto client = client_for("http://127.0.0.1:9");  // Whom it does not come to ask.
+  const NoMoreDescriptors none;
+  const Outcome answer = call(*client, get("/"));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(answer.error().message, HasSubstr("Too many open files"));
+}
+
+TEST(ConnectionDeathTest, EndsTheProgramWhenASecondExchangeTouchesIt) {
+  Connection connection(executor(), nullptr);
+  connection.lend(7);
+  EXPECT_EQ(connection.buffered(7), "");
+  EXPECT_DEATH(connection.lend(8), "touched by an exchange that does not have it");
+  EXPECT_DEATH(connection.lend(7), "touched by an exchange that does not have it");
+  EXPECT_DEATH((void)connection.buffered(8), "touched by an exchange that does not have it");
+  EXPECT_DEATH(connection.take_back(8), "touched by an exchange that does not have it");
+  connection.take_back(7);
+  EXPECT_DEATH((void)connection.buffered(7), "touched by an exchange that does not have it");
+  EXPECT_DEATH((void)connection.buffered(0), "touched by an exchange that does not have it");
+  connection.lend(8);
 }
 
 TEST(HttpClientPool, CancellationFromManyThreadsLosesNoPlace) {

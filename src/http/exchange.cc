@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/post.hpp>
 
 #include "facetheory/http/exchange_state.h"
@@ -11,7 +12,7 @@ namespace facetheory {
 HttpExchange::HttpExchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
 
 HttpExchange::~HttpExchange() {
-  if (state_->pool().options().single_threaded) {
+  if (state_->pool().loop().is_here()) {
     state_->abandon();
     return;
   }
@@ -37,6 +38,10 @@ Task<Result<std::string_view>> HttpExchange::read() {
 
 const Headers& HttpExchange::trailers() const {
   return state_->trailers();
+}
+
+Task<void> HttpExchange::let_last() {
+  [[maybe_unused]] const bool lasts = co_await state_->pool().here(ExchangeState::let_last(state_));
 }
 
 Task<Result<void>> HttpExchange::shutdown_write() {

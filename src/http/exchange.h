@@ -1,5 +1,5 @@
-// One request and its answer in pieces, on a pooled connection (HttpClient::open): for bodies of any size, for streams
-// without end, and for tunnels after an Upgrade.
+// One request and its answer in pieces, on a pooled connection (HttpClient::open, HttpClient::ask): for bodies of any size,
+// for streams without end, and for tunnels after an Upgrade.
 //
 // Reading and writing may go on at the same time: one reader (read_head, read), one writer (write, finish,
 // shutdown_write). Calls may come from any thread; they run on the client's strand (see HttpClientOptions). When both
@@ -11,7 +11,7 @@
 //
 // Time: the origin may be silent for read_timeout (or idle_limit) while it is its turn: while the request has been sent
 // whole, while it takes no more bytes of it, or while "Expect: 100-continue" awaits its word. It is not while the caller
-// has more to write and does not. total_timeout bounds nothing here. In a tunnel there is no limit
+// has more to write and does not. total_timeout bounds what ask() began, until let_last(). In a tunnel there is no limit
 // unless the caller sets one.
 #pragma once
 
@@ -52,7 +52,7 @@ class HttpExchange {
   Task<Result<void>> finish(Headers trailers = {});
 
   // The next head: interim answers (1xx) come one per call, then the final one, after which read() gives its body.
-  // Status 101, which comes only to a request with Upgrade, and 2xx to CONNECT begin a tunnel,
+  // Status 101, which comes only to a request with Upgrade and to one of its protocols, and 2xx to CONNECT begin a tunnel,
   // whose connection no longer counts as one of the pool's.
   Task<Result<HttpResponseStart>> read_head();
 
@@ -66,6 +66,10 @@ class HttpExchange {
   // In a tunnel read() and write() carry raw bytes. This ends our direction; the other goes on. With TLS it is only
   // noted, since few peers understand a half-closed TLS connection.
   Task<Result<void>> shutdown_write();
+
+  // From now on total_timeout does not bound it, and its connection no longer counts as one of the pool's: the answer is one
+  // that may last, and others must get their turn.
+  Task<void> let_last();
 
   // The longest silence from the next call on, instead of read_timeout (in a tunnel: instead of none). Called from the
   // reader or the writer while the other rests.

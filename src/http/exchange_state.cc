@@ -1,11 +1,15 @@
 #include "facetheory/http/exchange_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/system/system_error.hpp>
+
+#include "facetheory/base/letter_case.h"
+#include "facetheory/http/field_values.h"
 
 namespace facetheory {
 namespace {
@@ -17,11 +21,40 @@ using Kind = BodyFraming::Kind;
 constexpr int kMaxInterimAnswers = 16;  // 1xx answers before the real one.
 constexpr std::chrono::hours kForever{24 * 365};
 
+Connection::Borrower next_number() {
+  static std::atomic<Connection::Borrower> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// Whether a 101 names its protocols, and only such as were asked for (RFC 9110, 7.8). Otherwise the bytes that follow mean
+// something to one side and something else to the other.
+bool switches_as_asked(const ResponseHead& head, std::string_view asked) {
+  const auto was_asked_for = [&](std::string_view protocol) {
+    ListElements wishes(asked);
+    while (const auto wish = wishes.next()) {
+      if (same_text(*wish, protocol)) return true;
+    }
+    return false;
+  };
+  bool named = false;
+  for (const FieldView& field : head.fields) {
+    if (!same_text(field.name, "upgrade")) continue;
+    ListElements protocols(field.value);
+    while (const auto protocol = protocols.next()) {
+      if (!was_asked_for(*protocol)) return false;
+      named = true;
+    }
+  }
+  return named;
+}
+
 }  // namespace
 
 ExchangeState::ExchangeState(std::shared_ptr<ConnectionPool> pool, RequestPlan plan)
     : pool_(std::move(pool)),
       plan_(std::move(plan)),
+      number_(next_number()),
+      deadline_(plan_.deadline),
       to_write_(plan_.body.length),
       awaits_continue_(plan_.awaits_continue) {}
 
@@ -35,15 +68,15 @@ Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) 
   const Patience patience{plan.deadline,
                           plan.deadline == Moment::max() ? state->patience({}).silence : std::nullopt};
   while (true) {
-    std::shared_ptr<Connection> connection = pool.take_idle();
+    std::shared_ptr<Connection> connection = pool.take_idle(state->number_);
     const bool reused = connection != nullptr;
     if (!reused) {
-      Result<std::shared_ptr<Connection>> made = co_await pool.connect(plan.connect_by);
+      Result<std::shared_ptr<Connection>> made = co_await pool.connect(state->number_, plan.connect_by);
       if (!made) co_return std::move(made).error();
       connection = *std::move(made);
     }
-    const Connection::Sent sent =
-        co_await connection->write({asio::buffer(plan.head), asio::buffer(content), {}}, patience);
+    const Connection::Sent sent = co_await connection->write(
+        state->number_, {asio::buffer(plan.head), asio::buffer(content), {}}, patience);
     throw_if_cancelled(sent.failed);
     state->connection_ = std::move(connection);
     if (!sent.failed) break;
@@ -117,7 +150,7 @@ Task<Result<void>> ExchangeState::send(Connection::Pieces pieces, IdleLimit idle
   awaits_continue_ = false;
   writing_ = true;
   update_turn();
-  const Connection::Sent sent = co_await connection->write(pieces, patience(idle_limit));
+  const Connection::Sent sent = co_await connection->write(number_, pieces, patience(idle_limit));
   throw_if_cancelled(sent.failed);
   writing_ = false;
   if (sent.failed) {
@@ -143,6 +176,14 @@ Task<Result<void>> ExchangeState::shutdown_write(Shared state) {
   co_return Result<void>();
 }
 
+Task<bool> ExchangeState::let_last(Shared state) {
+  state->throw_if_abandoned();
+  state->deadline_ = Moment::max();
+  state->slot_.reset();
+  state->keeps_alive_ = false;  // Its place may be taken when it ends.
+  co_return true;
+}
+
 Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit idle_limit) {
   state->throw_if_abandoned();
   if (state->answer_ != Answer::head || !state->connection_)
@@ -152,7 +193,7 @@ Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit
   ResponseHead head;
   std::size_t looked_at = 0;
   while (true) {
-    const std::string_view bytes = connection->buffered();
+    const std::string_view bytes = connection->buffered(state->number_);
     const bool worth_while =
         looked_at == 0 || bytes.size() >= limit || find_head_end(bytes, looked_at) != std::string_view::npos;
     if (!bytes.empty() && worth_while) {
@@ -190,7 +231,7 @@ Result<HttpResponseStart> ExchangeState::take_head(const ResponseHead& head) {
     start.headers.add(std::string(field.name), std::string(field.value));
 
   const bool connected = plan_.method == "CONNECT" && head.status / 100 == 2;
-  if (head.status == 101 && !plan_.may_upgrade)
+  if (head.status == 101 && !switches_as_asked(head, plan_.upgrade))
     return bad_answer("it switches to a protocol that nobody asked for");
   if (head.status == 101 || connected) {
     answer_ = Answer::body;
@@ -233,7 +274,7 @@ Task<Result<std::string_view>> ExchangeState::read(Shared state, IdleLimit idle_
       state->response_is_done(true);
       co_return std::string_view();
     }
-    const std::string_view bytes = connection->buffered();
+    const std::string_view bytes = connection->buffered(state->number_);
     if (!bytes.empty()) {
       if (state->framing_.kind == Kind::chunked) {
         Result<std::string_view> piece = state->take_decoded();
@@ -256,7 +297,7 @@ Task<Result<std::string_view>> ExchangeState::read(Shared state, IdleLimit idle_
 
 // Empty: more must come, or the body has ended.
 Result<std::string_view> ExchangeState::take_decoded() {
-  const ChunkedDecoder::Step step = decoder_.push(connection_->buffered());
+  const ChunkedDecoder::Step step = decoder_.push(connection_->buffered(number_));
   connection_->consume(step.consumed);
   switch (step.state) {
     case ChunkedDecoder::State::content:
@@ -277,7 +318,7 @@ Result<std::string_view> ExchangeState::take_decoded() {
 Task<Result<void>> ExchangeState::receive(bool begun, IdleLimit idle_limit) {
   const std::shared_ptr<Connection> connection = connection_;
   update_turn();
-  const error_code failed = co_await connection->fill(patience(idle_limit));
+  const error_code failed = co_await connection->fill(number_, patience(idle_limit));
   throw_if_cancelled(failed);
   if (!failed) co_return Result<void>();
 
@@ -316,14 +357,14 @@ void ExchangeState::request_is_done() {
 
 void ExchangeState::response_is_done(bool in_order) {
   answer_ = Answer::done;
-  keeps_alive_ = keeps_alive_ && in_order && connection_->buffered().empty();
+  keeps_alive_ = keeps_alive_ && in_order && connection_->buffered(number_).empty();
   release_when_done();
 }
 
 void ExchangeState::release_when_done() {
   if (answer_ != Answer::done || !request_done_ || !connection_) return;
-  if (!keeps_alive_ || write_failed_) return drop();
-  pool_->keep(std::move(connection_));
+  if (!keeps_alive_ || write_failed_ || writing_) return drop();
+  pool_->keep(std::move(connection_), number_);
   connection_.reset();
   slot_.reset();
 }
@@ -334,6 +375,7 @@ void ExchangeState::update_turn() {
 }
 
 void ExchangeState::throw_if_abandoned() const {
+  pool_->loop().check();
   if (abandoned_) throw_if_cancelled(asio::error::operation_aborted);
 }
 
@@ -346,7 +388,7 @@ std::optional<Error> ExchangeState::cannot_write() const {
 Patience ExchangeState::patience(IdleLimit idle_limit) const {
   if (!idle_limit && !tunnel_) idle_limit = pool_->options().read_timeout;
   if (idle_limit && *idle_limit >= kForever) idle_limit.reset();
-  return {plan_.deadline, idle_limit};
+  return {deadline_, idle_limit};
 }
 
 Error ExchangeState::misuse(std::string_view what) const {
@@ -371,7 +413,7 @@ Error ExchangeState::bad_answer(std::string_view why) const {
 
 Error ExchangeState::time_ran_out(std::string_view phase, IdleLimit idle_limit) const {
   const HttpClientOptions& options = pool_->options();
-  if (std::chrono::steady_clock::now() >= plan_.deadline) {
+  if (std::chrono::steady_clock::now() >= deadline_) {
     return pool_->failure(ErrorCode::ambiguous, phase,
                           "not done within " + milliseconds_text(options.total_timeout) + " (total_timeout)");
   }

@@ -22,7 +22,7 @@ struct RequestPlan {
   std::string head;
   std::string method;
   BodyFraming body;
-  bool may_upgrade = false;
+  std::string upgrade = {};  // The protocols that the request would go on with: what its Upgrade says.
   bool awaits_continue = false;
   Moment slot_by = Moment::max();     // Until then one of the pool's connections must be free,
   Moment connect_by = Moment::max();  // and until then made.
@@ -45,6 +45,7 @@ class ExchangeState {
   static Task<Result<HttpResponseStart>> read_head(Shared state, IdleLimit idle_limit);
   static Task<Result<std::string_view>> read(Shared state, IdleLimit idle_limit);
   static Task<Result<void>> shutdown_write(Shared state);
+  static Task<bool> let_last(Shared state);
 
   // Nobody wants the rest: closes the connection unless it was given back already. Whatever is in flight or comes later
   // ends by throwing operation_aborted.
@@ -76,11 +77,14 @@ class ExchangeState {
 
   const std::shared_ptr<ConnectionPool> pool_;
   const RequestPlan plan_;
+  const Connection::Borrower
+      number_;  // No other exchange of this process has it. The connection answers to it alone.
 
   // Released after the connection: a connection is kept or closed before the next call gets the slot.
   std::unique_ptr<ConnectionPool::Slot> slot_;
   std::shared_ptr<Connection> connection_;
   bool abandoned_ = false;
+  Moment deadline_;  // The plan's, until it is lifted.
 
   std::uint64_t to_write_ = 0;  // Of a body of known length.
   bool request_done_ = false;

@@ -494,6 +494,23 @@ TEST(HttpExchange, RefusesAnUpgradeNobodyAskedFor) {
   expect_error(only_error(run(exchange->read_head())), ErrorCode::ambiguous, "nobody asked for");
 }
 
+TEST(HttpExchange, RefusesAnUpgradeToAnotherProtocolThanOneThatWasAskedFor) {
+  for (const char* fields : {"", "Upgrade:\r\n", "Upgrade: other\r\n", "Upgrade: echo, other\r\n",
+                             "Upgrade: echo\r\nUpgrade: other\r\n", "Upgrade: echo/2\r\n"}) {
+    ScriptedServer server(once("HTTP/1.1 101 Switching Protocols\r\n" + std::string(fields) + "\r\n"));
+    const auto client = client_for(server.url());
+    const Exchange exchange = opened(*client, request_for("GET", {{"Upgrade", "echo, chat/1"}}));
+    expect_error(only_error(run(exchange->read_head())), ErrorCode::ambiguous, "nobody asked for");
+  }
+  for (const char* fields : {"Upgrade: ECHO\r\n", "Upgrade: chat/1\r\n", "Upgrade: chat/1, echo\r\n"}) {
+    ScriptedServer server(once("HTTP/1.1 101 Switching Protocols\r\n" + std::string(fields) + "\r\n"));
+    const auto client = client_for(server.url());
+    const Exchange exchange =
+        opened(*client, request_for("GET", {{"Upgrade", "echo"}, {"Upgrade", "chat/1"}}));
+    EXPECT_TRUE(run(exchange->read_head())) << fields;
+  }
+}
+
 TEST(HttpExchange, ARefusedUpgradeIsAnOrdinaryAnswer) {
   ScriptedServer server(always(http_answer(426, "no")));
   const auto client = client_for(server.url());
@@ -736,9 +753,9 @@ TEST(HttpExchange, WritesTheHostItIsGiven) {
   }
 }
 
-Task<void> use_single_threaded(std::string url) {
+Task<void> use_from_one_coroutine(std::string url, bool one_thread) {
   HttpClientOptions options;
-  options.single_threaded = true;
+  options.one_thread = one_thread;
   options.max_connections = 1;
   auto client = std::make_unique<HttpClient>(test::executor(), *parse_origin(url), options);
   for (int i = 0; i < 3; ++i) {
@@ -767,13 +784,77 @@ Task<void> use_single_threaded(std::string url) {
   client.reset();
 }
 
+// Sends the head and a first piece of an answer, and no more.
+void begin_and_hang(Peer& peer) {
+  peer.read_request();
+  peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+  peer.wait_for_close();
+}
+
+// "first, then ambiguous: ... (total_timeout)"
+Task<std::string> ask_and_read_on(HttpClient& client, bool lasts) {
+  HttpRequest request = get("/");
+  Result<Exchange> exchange = co_await client.ask(std::move(request));
+  if (!exchange) co_return exchange.error().message;
+  const auto head = co_await (*exchange)->read_head();
+  if (!head) co_return head.error().message;
+  const auto first = co_await (*exchange)->read();
+  if (!first) co_return first.error().message;
+  std::string found(*first);
+  if (lasts) co_await (*exchange)->let_last();
+  const auto second = co_await (*exchange)->read();
+  co_return found + ", then " + (second ? std::string(*second) : to_string(second.error()));
+}
+
+TEST(HttpExchange, ThatWasAskedForEndsWithTheTimeOfACall) {
+  ScriptedServer server(begin_and_hang);
+  const auto client = client_for(server.url(), {.read_timeout = 5000ms, .total_timeout = 100ms});
+  EXPECT_THAT(run(ask_and_read_on(*client, false)), HasSubstr("first, then ambiguous"));
+  EXPECT_THAT(run(ask_and_read_on(*client, false)), HasSubstr("(total_timeout)"));
+}
+
+TEST(HttpExchange, ThatMayLastIsBoundByTheOriginsSilenceAlone) {
+  ScriptedServer server(begin_and_hang);
+  const auto client = client_for(server.url(), {.read_timeout = 300ms, .total_timeout = 100ms});
+  EXPECT_THAT(run(ask_and_read_on(*client, true)), HasSubstr("(read_timeout)"));
+}
+
+Task<bool> another_gets_a_turn(HttpClient& client, bool lasts) {
+  HttpRequest request = get("/");
+  Result<Exchange> first = co_await client.ask(std::move(request));
+  if (!first) co_return false;
+  if (lasts) co_await (*first)->let_last();
+  HttpRequest next = get("/");
+  Result<Exchange> second = co_await client.ask(std::move(next));
+  co_return second.has_value();
+}
+
+TEST(HttpExchange, ThatMayLastLeavesItsPlaceToOthers) {
+  ScriptedServer server(begin_and_hang);
+  const auto client = client_for(server.url(), {.total_timeout = 200ms, .max_connections = 1});
+  EXPECT_FALSE(run(another_gets_a_turn(*client, false)));
+  EXPECT_TRUE(run(another_gets_a_turn(*client, true)));
+}
+
 TEST(HttpExchange, WorksWithoutAStrandOnAnExecutorOfOneThread) {
   ScriptedServer server(always(http_answer(200, "x")));
-  run(use_single_threaded(server.url()));
+  run(use_from_one_coroutine(server.url(), true));
   // The one that was reused six times and then left in the middle, and one more.
   EXPECT_TRUE(server.wait_until([](const ScriptedServer& s) { return s.connections() >= 2; }));
   EXPECT_TRUE(ends_closed(server));
   EXPECT_EQ(server.connections(), 2);
+}
+
+// One call after the other: the caller is resumed within the strand and must go back to it all the same.
+TEST(HttpExchange, WorksForACallerThatIsNotOnTheStrand) {
+  ScriptedServer server([](Peer& peer) {
+    while (const auto request = peer.read_request()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // So that the answer is awaited.
+      peer.write(http_answer(200, "x"));
+    }
+  });
+  run(use_from_one_coroutine(server.url(), false));
+  EXPECT_TRUE(ends_closed(server));
 }
 
 }  // namespace

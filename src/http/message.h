@@ -50,6 +50,7 @@ struct HttpResponse {
   int status = 0;
   Headers headers;
   std::string body;
+  int minor_version = 1;  // HTTP/1.0 or HTTP/1.1
 };
 
 }  // namespace facetheory

@@ -6,6 +6,12 @@
 // Names and values are encoded as JavaScript's encodeURIComponent does and sorted as its localeCompare does
 // (ICU's root collation, as in an English locale: "a" before "B" before "é", not by bytes); the '?' is always
 // there. <d> is the first 24 hex digits of the SHA-256 over lines "name=value", sorted in the same way.
+//
+// Names that compare as equal keep the order in which they are given, as Array.prototype.sort keeps it. The collator
+// decides about every two names: "" is equal to a name of characters that collation ignores, such as U+200B (ECMA-402;
+// Node 20 and later). V8 before 11 (Node 18) puts "" first without asking, so its key differs where a list has both.
+// The order of characters that a version of Unicode adds or moves is that of the ICU which is installed, as it is in
+// JavaScript that of the ICU which the engine was built with. A key that differs costs one more render of the page.
 #pragma once
 
 #include <string>
@@ -36,7 +42,7 @@ Result<Page> page_of(const FaceTheoryKey& key);
 // As JavaScript has it: all but A-Z a-z 0-9 - _ . ! ~ * ' ( ) as %XX.
 std::string encode_uri_component(std::string_view text);
 
-// Sorts by name as localeCompare orders them; values of one name keep their order.
+// Sorts by name as localeCompare orders them; names that compare as equal keep their order.
 void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs);
 
 }  // namespace facetheory

@@ -51,10 +51,10 @@ Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& mar
     }
   }
   if (meta->pinned) return {PageState::fresh, "it is pinned"};
-  if (meta->generated_at == 0) return {PageState::stale, "it was invalidated"};
+  if (meta->generated_at == 0) return {PageState::stale, "it was invalidated", true};
   for (const Mark& mark : marks) {
     if (mark.row.invalidated_at && *mark.row.invalidated_at >= began) {
-      return {PageState::stale, described(mark) + " was invalidated"};
+      return {PageState::stale, described(mark) + " was invalidated", true};
     }
   }
   const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);

@@ -23,7 +23,8 @@ std::string_view name(PageState state);
 
 struct Freshness {
   PageState state = PageState::missing;
-  std::string reason;  // For people: "fresh for 42 s", "its window ended 3 s ago".
+  std::string reason;        // For people: "fresh for 42 s", "its window ended 3 s ago".
+  bool invalidated = false;  // Of `stale`: somebody said so, whether or not its window has ended as well.
 };
 
 // A tag's row together with the tag's name; the empty name is the tenant as a whole.

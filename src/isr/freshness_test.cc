@@ -66,6 +66,15 @@ TEST(Freshness, OfARenderThatBeganAtOrBeforeTheMarkIsStale) {
   EXPECT_THAT(judge(page(999, 60), marks, 1001).reason, testing::HasSubstr("news"));
 }
 
+TEST(Freshness, TellsWhatWasInvalidatedFromWhatHasOnlyExpired) {
+  const std::vector<Mark> marks{{"news", {.invalidated_at = 1000}}};
+  EXPECT_TRUE(judge(page(999, 60), marks, 1001).invalidated);
+  EXPECT_TRUE(judge(page(999, 60), marks, 2000).invalidated);
+  EXPECT_TRUE(judge(page(0, 0), 1001).invalidated);
+  EXPECT_FALSE(judge(page(999, 60), 2000).invalidated);
+  EXPECT_FALSE(judge(page(1001, 60), marks, 2000).invalidated);
+}
+
 TEST(Freshness, OfARenderThatBeganAtOrBeforeAPurgeIsMissing) {
   const std::vector<Mark> marks{{"", {.purged_at = 1000}}};
   EXPECT_EQ(judge(page(1000, 60), marks, 1001).state, PageState::missing);

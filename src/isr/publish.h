@@ -29,6 +29,7 @@ struct Rendered {
   // These two are for `regenerate`; what is marked so cannot be published.
   bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
   bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
+  std::string why_not_stored = {};  // For people, if it is not: "it sets a cookie".
 };
 
 // The strong entity tag of a page whose renderer gave none; of the hex digest of its bytes.

@@ -77,7 +77,13 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
       }
     }
     std::shared_ptr<void> turn;
-    if (options_.turn) turn = co_await options_.turn();
+    if (options_.turn) {
+      turn = co_await options_.turn();
+      if (!turn) {
+        co_await hand_back("its turn to be rendered did not come");
+        co_return NoTurn{};
+      }
+    }
     auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
     if (!acquired) {
       co_await hand_back(to_string(acquired.error()));
@@ -299,6 +305,7 @@ struct OutcomeName {
   std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
   std::string_view operator()(const PublishRefused&) const { return "refused"; }
   std::string_view operator()(const NotStored&) const { return "not_stored"; }
+  std::string_view operator()(const NoTurn&) const { return "no_turn"; }
 };
 
 }  // namespace

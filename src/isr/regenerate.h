@@ -56,7 +56,7 @@ struct RegenerateOptions {
   // While everybody backs off after a failure: RenderFailed at once, instead of waiting for the end of it.
   bool fail_in_backoff = false;
   // Awaited before each attempt to take the lease. What it yields is kept until the render has ended, or the lease was
-  // found in other hands.
+  // found in other hands. Null: it is not to be rendered after all (NoTurn).
   std::function<Task<std::shared_ptr<void>>()> turn = {};
   std::function<void(RegenerateEvent)> observe = {};
 };
@@ -80,9 +80,11 @@ struct RenderFailed {
 struct NotStored {
   bool withdrawn = false;  // A page stood there, and does not any more.
 };
+// Nothing was begun: its turn did not come (RegenerateOptions::turn).
+struct NoTurn {};
 using RegenerateOutcome =
     std::variant<AlreadyFresh, Regenerated, Replayed, LeaseHeld, RequestInProgress, RequestMismatch,
-                 RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored>;
+                 RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored, NoTurn>;
 // "published", "already_fresh", "not_stored", "failed", "in_backoff", "lease_held", ...
 std::string_view name(const RegenerateOutcome& outcome);
 

@@ -625,6 +625,7 @@ Task<Result<TableDescription>> DynamoDbTable::describe() {
     description.items = static_cast<std::uint64_t>(std::max<std::int64_t>(0, count->get_int64()));
   }
   description.expires_rows = *expiry == "ttl";
+  if (Result<void> shape = check_shape(**table); !shape) description.wrong_keys = shape.error().message;
   co_return description;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "facetheory/base/private_folder.h"
 #include "facetheory/table/evaluate.h"
 #include "facetheory/table/lmdb_rows.h"
 #include "facetheory/table/validate.h"
@@ -27,7 +28,6 @@ namespace {
 // to follow another one's growth.
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr unsigned kMaxReaders = 1024;
-constexpr mdb_mode_t kFileMode = 0660;
 constexpr std::size_t kMaxBatchRows = 100;
 constexpr std::size_t kPageBytes = 4096;
 constexpr auto kLinger = std::chrono::microseconds(150);
@@ -169,13 +169,12 @@ class BatchWriter {
 
 Result<std::shared_ptr<LmdbEnvironment>> LmdbEnvironment::open(const std::string& directory,
                                                                const LmdbOptions& options) {
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
+  const int failure = make_private_folders(directory);
+  if (failure == ENOTDIR) return lmdb_error(ENOTDIR, "opening the table", directory);
   struct stat status{};
-  if (failure || ::stat(directory.c_str(), &status) != 0) {
-    return lmdb_error(failure ? failure.value() : errno, "making the directory", directory);
+  if (failure != 0 || ::stat(directory.c_str(), &status) != 0) {
+    return lmdb_error(failure != 0 ? failure : errno, "making the directory", directory);
   }
-  if (!S_ISDIR(status.st_mode)) return lmdb_error(ENOTDIR, "opening the table", directory);
 
   Registry& known = registry();
   const Registry::Id id{status.st_dev, status.st_ino};
@@ -222,7 +221,7 @@ Result<void> LmdbEnvironment::start() {
   int code = mdb_env_set_mapsize(env, kMapBytes);
   if (code == 0) code = mdb_env_set_maxreaders(env, kMaxReaders);
   if (code == 0) code = mdb_env_set_maxdbs(env, 1);
-  if (code == 0) code = mdb_env_open(env, directory_.c_str(), MDB_NOTLS, kFileMode);
+  if (code == 0) code = mdb_env_open(env, directory_.c_str(), MDB_NOTLS, kPrivateFileMode);
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   mdb_filehandle_t file{};  // LMDB lets children inherit this one.
   if (mdb_env_get_fd(env, &file) == 0) ::fcntl(file, F_SETFD, FD_CLOEXEC);
@@ -457,7 +456,30 @@ void LmdbEnvironment::run(Batch batch) {
     job->complete(outcomes.error());
 }
 
+Result<void> LmdbEnvironment::check_place() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= next_place_check_) {
+    next_place_check_ = now + options_.place_check_interval;
+    const std::string path = directory_ + "/data.mdb";
+    mdb_filehandle_t file{};
+    struct stat ours{};
+    struct stat theirs{};
+    const bool is_known = mdb_env_get_fd(env_.get(), &file) == 0 && ::fstat(file, &ours) == 0;
+    const bool is_there = ::stat(path.c_str(), &theirs) == 0;
+    const bool is_gone = !is_there && (errno == ENOENT || errno == ENOTDIR);
+    const bool is_another = is_there && (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+    is_displaced_ = is_known && (is_gone || is_another);
+  }
+  if (!is_displaced_) return {};
+  return Error{
+      ErrorCode::unavailable,
+      "lmdb:" + directory_ +
+          " was deleted or replaced while it was open, and what was written now would be lost; put it "
+          "back, or restart this program to begin with what is there now"};
+}
+
 Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
+  if (Result<void> good = check_place(); !good) return good.error();
   const bool durable = std::any_of(batch.begin(), batch.end(), [](const std::unique_ptr<LmdbJob>& job) {
     return job->durability() == Durability::machine;
   });

@@ -129,6 +129,8 @@ class LmdbEnvironment {
   void linger(std::size_t jobs) const;
   Batch take_batch();  // With mutex_ held.
   void run(Batch batch);
+  // The file that is open is still the one in the directory. Asks the file system at most once in a while.
+  Result<void> check_place();
   // Runs the jobs in one transaction. Those that come down to a lease are done and complete at once and leave the batch;
   // of the others each has one outcome, or, with an error, nothing was written.
   Result<Outcomes> commit(Batch& batch);
@@ -142,6 +144,10 @@ class LmdbEnvironment {
   std::array<ReaderSlot, kReaderSlots> readers_;
 
   RecentCommits commits_;  // Noted by the writer.
+
+  // Only on the writer's thread.
+  std::chrono::steady_clock::time_point next_place_check_;
+  bool is_displaced_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

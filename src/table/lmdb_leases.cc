@@ -20,6 +20,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "facetheory/base/private_folder.h"
 #include "facetheory/table/lmdb_keys.h"
 #include "facetheory/table/lmdb_rows.h"
 
@@ -30,7 +31,6 @@ constexpr const char* kFileName = "leases";
 constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
 constexpr std::string_view kLeasesName = "facetheory leases ";
 constexpr std::string_view kLeasesVersion = "1";
-constexpr mode_t kLeasesMode = 0660;
 constexpr std::streamsize kBootIdBytes = 36;
 
 constexpr std::size_t kBuckets = 512;
@@ -172,7 +172,7 @@ Result<std::unique_ptr<LmdbLeases>> LmdbLeases::open(const std::string& director
   static_assert(std::is_standard_layout_v<File> && std::has_unique_object_representations_v<Binding>);
   static_assert(sizeof(Bucket) == 64 && sizeof(Slot) == kSlotWords * 8 && sizeof(File) == 4231168);
   const std::string path = directory + "/" + kFileName;
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLeasesMode));
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFileMode));
   struct stat status{};
   Binding stored{};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 ||

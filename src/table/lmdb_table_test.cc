@@ -166,6 +166,32 @@ TEST_F(LmdbTableTest, TwoTablesOfOneProcessMayNameTheSameDirectory) {
   EXPECT_EQ(*get(**second, kPage.key), kPage);
 }
 
+// What was written to a file that nobody else can open would be lost, and nobody would know.
+TEST_F(LmdbTableTest, WritesAreRefusedWhileItsFolderIsGoneAndReadsAreNot) {
+  const LmdbOptions options{.place_check_interval = std::chrono::milliseconds(0)};
+  const auto table = open_lmdb_table(directory(), options);
+  ASSERT_TRUE(table);
+  put(**table, kPage);
+  const std::string away = directory() + "-away";
+  std::filesystem::rename(directory(), away);
+  const auto refused = [&] {
+    Write write = Put{kPage};
+    const Result<WriteOutcome> outcome = run((**table).write(std::move(write), Durability::process));
+    return outcome ? "written" : outcome.error().message;
+  };
+  EXPECT_THAT(refused(), HasSubstr("was deleted or replaced while it was open"));
+  EXPECT_EQ(*get(**table, kPage.key), kPage);
+  {
+    const auto another = open_lmdb_table(directory());
+    ASSERT_TRUE(another);
+    EXPECT_EQ(*get(**another, kPage.key), std::nullopt);
+    EXPECT_THAT(refused(), HasSubstr("restart this program to begin with what is there now"));
+  }
+  std::filesystem::remove_all(directory());
+  std::filesystem::rename(away, directory());
+  EXPECT_EQ(refused(), "written");
+}
+
 TEST_F(LmdbTableTest, ItsVersionIsTheSameUntilSomebodyWrites) {
   const auto ours = open();
   const auto theirs = open();

@@ -26,6 +26,11 @@ Task<Result<WriteOutcome>> Table::write(Write write, Durability durability) {
   return do_write(std::move(write), durability);
 }
 
+Task<Result<TransactOutcome>> Table::transact_unchecked(std::vector<TransactItem> items,
+                                                        std::string client_token) {
+  return do_transact(std::move(items), std::move(client_token));
+}
+
 Task<Result<TransactOutcome>> Table::transact(std::vector<TransactItem> items, std::string client_token) {
   if (Result<void> good = validate(items, client_token); !good) {
     return refused<TransactOutcome>(std::move(good).error());

@@ -109,6 +109,8 @@ struct TableDescription {
   std::string status;         // "ACTIVE", or what DynamoDB calls it.
   std::uint64_t items = 0;    // DynamoDB counts them every six hours only.
   bool expires_rows = false;  // Whether the table itself deletes rows past their `ttl`.
+  std::string wrong_keys =
+      {};  // Not empty: the table's keys are not pk and sk, both text; says what to do about it.
 };
 
 class Table {
@@ -126,6 +128,9 @@ class Table {
   // condition can be the echo of the first attempt, so compare the stored items with your own before you call
   // it lost.
   Task<Result<TransactOutcome>> transact(std::vector<TransactItem> items, std::string client_token);
+
+  // The same of whatever is given, without validation: how a backend of somebody else's judges it. Not for writing pages.
+  Task<Result<TransactOutcome>> transact_unchecked(std::vector<TransactItem> items, std::string client_token);
 
   Task<Result<QueryPage>> query(Query query);
   Task<Result<ScanPage>> scan(Scan scan);

@@ -25,7 +25,7 @@ from dynamodb_local import TABLE, DynamoDbLocal  # noqa: E402
 import harness  # noqa: E402
 from harness import Cli, between, same  # noqa: E402
 
-COMMANDS = ["serve", "explain", "table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
+COMMANDS = ["serve", "explain", "doctor", "table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
             "meta", "get", "versions", "rollback", "pin", "unpin", "list", "request claim", "request complete", "request fail",
             "request show", "invalidate", "regenerate", "gc"]
 TOKEN = "0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55"  # nobody's

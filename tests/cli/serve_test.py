@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import threading
+import urllib.error
 
 import harness
 from harness import DEADLINE, Cli, Gateway, same
@@ -172,6 +173,35 @@ def bodies_that_cannot_be_written_are_told(cli):
             said = next_lines(gateway, 1)[0]
             same(said.startswith("facetheory: warning: the body store failed (write): "), True)
         origin.shutdown()
+
+
+class UnknownUser(http.server.BaseHTTPRequestHandler):
+    """What Versity's S3 gateway says to every request that is signed with an access key that it does not know."""
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.send_response(404)
+        said = b"<?xml version='1.0'?><Error><Code>XAdminUserNotFound</Code><Message>No user exists</Message></Error>"
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def a_body_store_that_does_not_know_the_user_is_not_ready(cli):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), UnknownUser) as store:
+        threading.Thread(target=store.serve_forever, daemon=True).start()
+        cli.file("facetheory.toml", (ORIGIN + 'table = "memory:"\nbodies = "s3://pages/isr"\n').encode())
+        with_store = cli.with_environment(AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{store.server_port}", AWS_ACCESS_KEY_ID="unknown",
+                                          AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1")
+        with Gateway(with_store, admin="127.0.0.1:0") as gateway:
+            try:
+                raise AssertionError(f"ready: {gateway.asks_admin('/readyz')}")
+            except urllib.error.HTTPError as refusal:
+                same(refusal.code, 503)
+                same("404 XAdminUserNotFound" in refusal.read().decode(), True)
+        store.shutdown()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,16 @@ std::shared_ptr<BodyStore> open_s3(const std::string& prefix) {
   return opened("s3://" + bucket + prefix, platform);
 }
 
+// Directly: nothing of ours answers in its place.
+std::shared_ptr<BodyStore> open_moto(const std::string& prefix) {
+  static std::atomic<int> buckets = 0;
+  const std::string bucket = "suite-" + std::to_string(++buckets);
+  shared_moto().make_bucket(bucket);
+  Platform platform;
+  platform.environment = shared_moto().environment();
+  return opened("s3://" + bucket + prefix, platform);
+}
+
 void expect_good_signatures() {
   EXPECT_THAT(s3_proxy().counters().signature_failures, ::testing::IsEmpty());
 }
@@ -85,8 +95,12 @@ std::vector<BodiesBackend> backends() {
                                 .open = [] { return open_s3("/isr/\xC3\xA4 b"); },
                                 .max_key_bytes = kMaxKeyBytes - std::string("isr/\xC3\xA4 b/").size(),
                                 .check_after = expect_good_signatures};
-  return {memory,     measured(memory), faulty(memory),   file, faulty(file), lmdb, faulty(lmdb), s3,
-          faulty(s3), s3_prefix,        faulty(s3_prefix)};
+  const BodiesBackend moto{.name = "s3_moto", .open = [] { return open_moto(""); }};
+  const BodiesBackend moto_prefix{.name = "s3_moto_prefix",
+                                  .open = [] { return open_moto("/isr/\xC3\xA4 b"); },
+                                  .max_key_bytes = s3_prefix.max_key_bytes};
+  return {memory,     measured(memory), faulty(memory),    file, faulty(file), lmdb, faulty(lmdb), s3,
+          faulty(s3), s3_prefix,        faulty(s3_prefix), moto, moto_prefix};
 }
 
 std::string backend_name(const ::testing::TestParamInfo<BodiesBackend>& info) {

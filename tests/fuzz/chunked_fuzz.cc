@@ -78,7 +78,7 @@ std::optional<Decoded> plainly_decoded(std::string_view bytes) {
     const auto first = line();
     if (!first || first->size() > ChunkedDecoder::kMaxChunkLine) return std::nullopt;
     const std::string_view digits = first->substr(0, first->find(';'));
-    if (digits.empty() || digits.size() > 16 || !is_plain_value(*first)) return std::nullopt;
+    if (digits.empty() || !is_plain_value(*first)) return std::nullopt;
     std::uint64_t size = 0;
     const auto [stop, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), size, 16);
     if (failed != std::errc() || stop != digits.data() + digits.size() || size > INT64_MAX)

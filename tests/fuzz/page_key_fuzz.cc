@@ -117,7 +117,7 @@ std::optional<Asked> page_asked_for(std::string_view method, std::string_view ta
     return std::nullopt;
   }
   asked.key = std::get<PageKey>(*std::move(key));
-  asked.varying = varying_fields(*asked.route, asked.key, request);
+  asked.varying = varying_fields(fixed_config(), *asked.route, asked.key, request);
   return asked;
 }
 

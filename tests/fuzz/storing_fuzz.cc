@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "facetheory/gateway/prepared_page.h"
 #include "facetheory/gateway/storing.h"
 #include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
@@ -59,6 +60,23 @@ void require_replayed(const StoreDecision& decision) {
   require(dates == 1, "there is one date");
 }
 
+// Read from the store, the page says of itself what was decided when it came.
+void require_judged_again(const StoreDecision& decision, int status, const Headers& request,
+                          const StorePolicy& policy) {
+  const StorePolicy usual;
+  if (policy.targeted != usual.targeted ||
+      policy.bare_stale_while_revalidate != usual.bare_stale_while_revalidate ||
+      policy.s_maxage_forbids_stale != usual.s_maxage_forbids_stale)
+    return;
+  const PreparedPage page(Body{"", stored_metadata(decision, status, request)});
+  const bool by_the_origin =
+      decision.source != LifetimeSource::none && decision.source != LifetimeSource::route;
+  require(page.stale == decision.stale, "what may be stale is remembered");
+  require(page.granted.has_value() == by_the_origin, "whose lifetime it is, is remembered");
+  require(page.window_closed == (decision.revalidate == 0), "a window that never opened is remembered");
+  require(page.vary == decision.vary, "what it varies by is remembered");
+}
+
 void require_stored(const StoreDecision& decision, std::string_view method, int status,
                     const Headers& request, const Headers& response, const ExchangeTimes& times,
                     const StorePolicy& policy) {
@@ -83,6 +101,7 @@ void require_stored(const StoreDecision& decision, std::string_view method, int 
     require(check_tag(tag).has_value(), "tags can be kept");
   require(!decision.etag || is_entity_tag(*decision.etag), "an entity tag is one");
   require_replayed(decision);
+  require_judged_again(decision, status, request, policy);
 }
 
 }  // namespace

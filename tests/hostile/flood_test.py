@@ -201,6 +201,29 @@ def many_ranges_are_no_multiplication(s):
         check(len(found.body) <= 2 * len(page("/long/others")) + 400, f"{ranges[:40]}: {len(found.body)} bytes")
 
 
+def a_flood_of_posts_purges_a_page_once_a_second(s):
+    gateway = start(s)
+    client, began, purged = Wire(gateway), time.monotonic(), 0
+    for _ in range(300):
+        same(client.send(get("/long/page", "Content-Length: 0", method="POST")).answer().status, 200, "a change")
+        purged += client.send(get("/long/page")).answer().isr == "miss"
+    seconds = time.monotonic() - began
+    check(20 <= purged <= 20 + seconds + 1, f"{purged} purges in {seconds:.1f} s")
+    check("/long/page" in gateway.stderr and "unsafe_invalidates" in gateway.stderr, gateway.stderr)
+    # The last change counts, too.
+    until(lambda: client.send(get("/long/page")).answer().isr == "miss", "the page is purged once more", limit=3)
+    client.close()
+
+
+def a_web_page_of_another_site_purges_nothing(s):
+    gateway = start(s)
+    for line, state in (("Sec-Fetch-Site: cross-site", "hit"), ("Origin: https://evil.test", "hit"), ("Origin: null", "hit"),
+                        ("Sec-Fetch-Site: same-origin", "miss"), (f"Origin: https://{harness.HOST}", "miss"), ("X-Program: curl", "miss")):
+        ask(gateway, "/long/page")
+        same(ask(gateway, "/long/page", line, "Content-Length: 0", method="POST").status, 200, line)
+        same(ask(gateway, "/long/page").isr, state, line)
+
+
 def chunks_of_one_byte_are_one_body(s):
     gateway = start(s)
     client = Wire(gateway)

@@ -301,12 +301,42 @@ def a_tenant_is_named_once_and_exactly(s):
     check("x_tenant_id" not in dict((n.decode(), v) for n, v in origin.requests[-1].fields), f"{origin.requests[-1].fields}")
 
 
+def strangers_name_no_tenant_where_nothing_is_stored_or_no_route_is(s):
+    origin = s.in_memory().behind(TenantOrigin())
+    gateway = s.gateway(origin='host = "client"', settings='boundary_headers = ["x-org"]',
+                        routes='[[routes]]\npattern = "/api"\ncache = false\n[[routes]]\npattern = "/page"\n')
+    for path in ("/api", "/elsewhere", "/page"):
+        for line in ("X-Tenant-Id: a", "X-FaceTheory-Tenant: a", "X-Org: a", "x-tenant-id:"):
+            for method in ("GET", "POST", "OPTIONS"):
+                found = ask(gateway, path, line, "Content-Length: 0", method=method)
+                same(found.status, 400, f"{method} {path} {line}")
+    same(origin.requests, [], "at the origin")
+    for path in ("/api", "/elsewhere"):
+        same(ask(gateway, path).status, 200, path)
+        same(ask(gateway, path, "X_Tenant_Id: a").status, 200, "which the origin does not get")
+        check("x_tenant_id" not in dict((n.decode(), v) for n, v in origin.requests[-1].fields), f"{origin.requests[-1].fields}")
+
+
 def a_route_without_tenants_takes_none(s):
     origin = s.in_memory().behind(TenantOrigin())
     gateway = s.gateway(settings='trusted_peers = ["127.0.0.1"]\nboundary_headers = ["x-org"]')
     for line in ("X-Tenant-Id: a", "X-FaceTheory-Tenant: a", "X-Org: a", "x-ORG:"):
         same(ask(gateway, "/page", line).status, 400, line)
     same(origin.requests, [], "at the origin")
+
+
+def the_admin_listener_answers_to_no_name_but_its_own(s):
+    """As a browser would ask it that was led here under a name of somebody else's (DNS rebinding)."""
+    s.in_memory().behind(TenantOrigin())
+    gateway = s.gateway()
+    for host, status in (("evil.test", 421), (f"evil.test:{gateway.admin}", 421), ("127.0.0.1.evil.test", 421), (HOST, 200),
+                         (f"127.0.0.1:{gateway.admin}", 200), ("localhost", 200), ("[::1]:9080", 200)):
+        for path in ("/metrics", "/readyz", "/livez", "/"):
+            client = harness.Client(gateway.admin)
+            found = client(path, fields={"Host": host})
+            same(found.status, status, f"{path} of {host}")
+            check(status == 200 or b"facetheory_" not in found.body, f"{path} of {host}: {found.body[:100]}")
+            client.close()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 import wire  # noqa: I001  (finds the harness)
 import harness
 from harness import check, same
-from vectors import CLOSED, CUT, PAGE, REFUSED, VECTORS, Passed
+from vectors import CLOSED, CUT, OWN, PAGE, REFUSED, VECTORS, Passed
 from wire import HOST, RecordingOrigin, Wire, get, page
 
 STATES = {"hit": "/long", "miss": "/long", "stale": "/short"}  # Below /short pages are fresh for a second.
@@ -81,6 +81,10 @@ def fill_in(data, path):
     return data
 
 
+def host_of(bed, then):
+    return f"127.0.0.1:{bed.gateway.port}" if then.host == OWN else then.host
+
+
 def method_of(data):
     """For reading the answer: that to HEAD has no body."""
     return "HEAD" if data.startswith(b"HEAD ") else "GET"
@@ -106,7 +110,7 @@ def attempt(bed, vector, path, state, way):
         same(answer.isr, state, "the state of the page")
     elif isinstance(then, Passed):
         target = fill_in(then.target.encode(), path).decode()
-        same((answer and answer.status, answer and answer.body), (200, page(target, then.host, then.method)), "the answer")
+        same((answer and answer.status, answer and answer.body), (200, page(target, host_of(bed, then), then.method)), "the answer")
     if not closes:
         client.send(get("/after" + path))
         same(client.answer().body, page("/after" + path), "the next answer on its connection")
@@ -129,7 +133,7 @@ def verdict(bed, vector, path, state):
     others = [r for r in requests if r not in renders]
     then = vector.then
     if isinstance(then, Passed):
-        meant = (then.method, fill_in(then.target.encode(), path).decode(), then.host, fill_in(then.body, path))
+        meant = (then.method, fill_in(then.target.encode(), path).decode(), host_of(bed, then), fill_in(then.body, path))
         if meant == ("GET", path, HOST, b""):
             same(len(requests), 1 + (state != "miss"), f"requests at the origin: {requests}")
             return

@@ -5,7 +5,7 @@ pass on; <S#> for its length. What must become of a vector:
 
   REFUSED   4xx or 5xx, the connection closed, nothing at the origin
   PAGE      the page of <P>; the connection goes on
-  CLOSED    the page of <P>, and the connection closed: the body that nobody needs is broken, or is never sent
+  CLOSED    the page of <P>, and the connection closed: the body that nobody needs is broken, or is never sent, or it is HTTP/1.0
   CUT       4xx or nothing, the connection closed; the origin may see the beginning of the one request, and then its connection's end
   Passed    exactly one request at the origin, with this method, target, host and body
 """
@@ -20,6 +20,7 @@ class Passed:
 
 
 REFUSED, PAGE, CLOSED, CUT = "REFUSED", "PAGE", "CLOSED", "CUT"
+OWN = "<own>"  # As a host: the address that the client has connected to.
 
 
 class Vector:
@@ -304,7 +305,9 @@ for hosts, reason in [
         ((b"Host: " + b"a" * 300,), "longer than a name can be"), ((b"Host: ",), "empty"), ((b"Host: \"site.test\"",), "quotes"),
         ((b"Host: ${site}",), "a variable"), ((b"Host: <script>",), "angle brackets")]:
     add(f"hosts {show(b' | '.join(hosts))[:90]}", reason, request(*hosts, host=None), REFUSED, {400})
-add("no Host in HTTP/1.0", "a page needs one", request(host=None, version=b"HTTP/1.0"), REFUSED, {400})
+add("no Host in HTTP/1.0", "the address that it came to is its host", request(host=None, version=b"HTTP/1.0"), Passed("GET", host=OWN, closed=True))
+add("an empty Host in HTTP/1.0", "nobody guesses", request(host=b"Host:", version=b"HTTP/1.0"), REFUSED, {400})
+add("Upgrade in HTTP/1.0", "HTTP/1.0 knows no other protocols", request(b"Connection: Upgrade", b"Upgrade: websocket", version=b"HTTP/1.0"), CLOSED)
 for host in [b"SITE.TEST", b"site.test.", b"site.test:80", b"site.test:00080", b"\tsite.test "]:
     add(f"Host {show(host)}", "the same host", request(host=b"Host:" + host), PAGE)
 add("Host of another port", "another page", request(host=b"Host: site.test:81"), Passed("GET", host="site.test:81"))
@@ -321,7 +324,7 @@ BAD_CHUNKS = [
     (b"\r\n3\r\nabc\r\n0\r\n\r\n", "an empty line first"), (b"\"3\"\r\nabc\r\n0\r\n\r\n", "quoted"), (b"3\x00\r\nabc\r\n0\r\n\r\n", "NUL"),
     (b"3\x0b\r\nabc\r\n0\r\n\r\n", "vertical tab"),
     (b"10000000000000003\r\nabc\r\n0\r\n\r\n", "2^64 + 3, which is 3 in 64 bits"), (b"ffffffffffffffff\r\nabc\r\n0\r\n\r\n", "2^64 - 1, which is -1"),
-    (b"8000000000000000\r\nabc\r\n0\r\n\r\n", "2^63"), (b"00000000000000003\r\nabc\r\n0\r\n\r\n", "17 digits"),
+    (b"8000000000000000\r\nabc\r\n0\r\n\r\n", "2^63"), (b"00000000000000000000000010000000000000003\r\nabc\r\n0\r\n\r\n", "2^64 + 3 behind zeros"),
     (b"0" * 5000 + b"3\r\nabc\r\n0\r\n\r\n", "5000 digits"),
     (b"3\nabc\r\n0\r\n\r\n", "LF alone behind the size"), (b"3\rabc\r\n0\r\n\r\n", "CR alone behind the size"),
     (b"3\r\r\nabc\r\n0\r\n\r\n", "CR CR LF"), (b"3\r\nabc\n0\r\n\r\n", "LF alone behind the data"),
@@ -348,6 +351,7 @@ for body, reason in BAD_CHUNKS:
 for body, content, reason in [
         (b"3;x=y\r\nabc\r\n0\r\n\r\n", b"abc", "an extension"), (b"3;x=\"a;b\"\r\nabc\r\n0;z\r\n\r\n", b"abc", "a quoted extension"),
         (b"3;;;\r\nabc\r\n0\r\n\r\n", b"abc", "empty extensions"), (b"003\r\nabc\r\n000\r\n\r\n", b"abc", "leading zeros"),
+        (b"00000000000000003\r\nabc\r\n" + b"0" * 36 + b"\r\n\r\n", b"abc", "more leading zeros than a number has digits"),
         (b"A\r\n0123456789\r\n0\r\n\r\n", b"0123456789", "a capital digit"), (b"<S#x>\r\n<S>\r\n0\r\n\r\n", b"<S>", "a request in a chunk"),
         (b"0\r\n\r\n", b"", "nothing"), (b"1\r\n0\r\n2\r\n\r\n\r\n3\r\n\r\n0\r\n0\r\n\r\n", b"0\r\n\r\n0", "data that looks like the end")]:
     add(f"chunks {show(body)}, {reason}", reason, post(TE + b"chunked", body=body), Passed(body=content))

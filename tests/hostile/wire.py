@@ -179,10 +179,11 @@ class RecordingOrigin(harness.Listener):
             request.body = bytes(body)
 
     async def answer(self, request, writer):
-        """The page says what it is of. Below /short it is fresh for a second."""
+        """The page says what it is of. Below /short it is fresh for a second, and may then be stale while it is rendered."""
         text = page(request.target, request.get("host"), request.method)
         age = 1 if request.target.startswith("/short") else 3600
-        return answer(text, "Cache-Control: max-age=%d" % age if request.method in ("GET", "HEAD") else "", head=request.method == "HEAD")
+        control = f"Cache-Control: max-age={age}, stale-while-revalidate=3600"
+        return answer(text, control if request.method in ("GET", "HEAD") else "", head=request.method == "HEAD")
 
     def of(self, part):
         """The requests whose target contains this."""

@@ -52,10 +52,10 @@ std::string judged(const std::string& line) {
   const std::int64_t now = number(4);
   const Headers request = fields_of(parts[5]);
   const Headers asked = fields_of(parts[7]);
-  // A route that says nothing by itself.
+  // A route whose windows have ended when they begin: it stores what the origin says nothing about, and adds nothing.
   StorePolicy policy;
-  policy.not_found.reset();
-  policy.gone.reset();
+  policy.revalidate = std::chrono::seconds(0);
+  policy.not_found = policy.gone = std::chrono::seconds(-1);  // 0 would mean that they are not stored.
   const StoreDecision decision =
       decide_store(parts[0], request, static_cast<int>(number(1)), fields_of(parts[6]), times, policy);
   if (!decision.store) return "0\t0\t0\tno\t0\t" + decision.reason;

@@ -60,5 +60,6 @@ def run(url):
 
 
 def score(found):
-    """Required cases that passed; one that builds on a case that failed does not count."""
-    return sum(case["passed"] and case["depends"] for case in found["cases"] if case["kind"] == "required")
+    """Required cases that passed, and those among them of which all passed that they build on."""
+    passed = [case for case in found["cases"] if case["kind"] == "required" and case["passed"]]
+    return len(passed), sum(case["depends"] for case in passed)

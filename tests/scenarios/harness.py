@@ -139,6 +139,7 @@ class Origin(Listener):
         self.posts = []
         self.held, self.failing, self.delay = set(), {}, 0.0  # paths, "*" for all
         self.windows = {}  # path: max-age of its first, second, ... render; the last holds on
+        self.allows_stale = True  # while a page is rendered again
         self.sizes, self.fields = {}, {}  # path: bytes of a page, path: header fields
         super().__init__()
 
@@ -181,7 +182,8 @@ class Origin(Listener):
             head = f"HTTP/1.1 {status} Whatever\r\nContent-Length: {len(text)}\r\nContent-Type: text/plain\r\n"
             windows = self.windows.get(path)
             if method == "GET" and windows:
-                head += f"Cache-Control: max-age={windows[min(render.number, len(windows)) - 1]}\r\n"
+                stale = ", stale-while-revalidate=3600" if self.allows_stale else ""
+                head += f"Cache-Control: max-age={windows[min(render.number, len(windows)) - 1]}{stale}\r\n"
             for name, value in self.fields.get(path, {}).items():
                 head += f"{name}: {value}\r\n"
             writer.write(head.encode() + b"\r\n" + text)
@@ -304,13 +306,14 @@ async def _one_of_crowd(port, path, everybody, limit):
 
 async def _crowd(ports, path, count, limit):
     everybody = set()
-    tasks = [asyncio.create_task(_one_of_crowd(ports[i % len(ports)], path, everybody, limit)) for i in range(count)]
+    tasks = [asyncio.create_task(_one_of_crowd(ports[i % len(ports)], path.replace("{i}", str(i)), everybody, limit)) for i in range(count)]
     everybody.update(tasks)
     return await asyncio.gather(*tasks)
 
 
 class Crowd:
-    """Clients that all ask for one page at once when the last has connected, spread over the gateways; one answer (or exception) each."""
+    """Clients that all ask for one page at once when the last has connected, spread over the gateways; one answer (or exception) each. With "{i}"
+    in its path each asks for a page of its own."""
 
     def __init__(self, gateways, path, count=1000, limit=DEADLINE):
         raise_descriptor_limit(4096)
@@ -355,7 +358,8 @@ class Gateway:
         """Writes the file; it is read at the start and at SIGHUP."""
         self.parts |= parts
         text = self.parts["settings"]
-        for key, value in {"listen": '"127.0.0.1:0"', "admin": '"127.0.0.1:0"', "access_log": '"off"', "threads": "2"}.items():
+        for key, value in {"listen": '"127.0.0.1:0"', "admin": '"127.0.0.1:0"', "admin_hosts": f'["{HOST}"]', "access_log": '"off"',
+                           "threads": "2"}.items():
             if not any(line.startswith(f"{key} =") for line in text.splitlines()):
                 text += f"\n{key} = {value}"
         host = "" if "host =" in self.parts["origin"] else f'host = "{self.name}"'

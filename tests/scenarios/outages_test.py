@@ -9,6 +9,7 @@ the row, each time, within LIMIT. Then the failure ends, and the page must becom
 The disk is full by RLIMIT_FSIZE, set and lifted while the gateway runs: its writes fail with EFBIG where a full disk says ENOSPC. A small file system
 would need the right to mount one.
 """
+import concurrent.futures
 import pathlib
 import re
 import resource
@@ -38,6 +39,8 @@ class Row:
     def __call__(self, s):
         failure = FAILURES[self.failure](s)
         gateway = prepare(s, self.page)
+        if hasattr(failure, "prepare"):
+            failure.prepare(gateway)
         renders = s.origin.count(PATH)
         failure.begin(gateway)
         try:
@@ -79,6 +82,7 @@ def rows():
 def prepare(s, page):
     words = [word.strip() for word in page.split(",")]
     s.origin.windows[PATH] = [1, 3600] if "stale" in words else [3600]
+    s.origin.allows_stale = "blocking" not in words
     defaults = DEFAULTS + ('mode = "blocking"\n' if "blocking" in words else "")
     # Started before anything fails; SIGXFSZ would end it where the disk only is full.
     gateway = s.gateway(defaults=defaults, origin=ORIGIN, prefix=["env", "--ignore-signal=XFSZ"])
@@ -164,6 +168,26 @@ class BodiesHang(TableHangs):
         self.relay = self.s.bodies_relay
 
 
+class BodiesLeftAlone(BodiesHang):
+    """They hang, and the gateway has noticed."""
+
+    def prepare(self, gateway):
+        """Pages that it has not in memory."""
+        first = self.s.gateway("elsewhere", defaults=DEFAULTS, origin=ORIGIN)
+        self.others = [f"/other/{i}" for i in range(5)]
+        for path in self.others:
+            self.s.origin.windows[path] = [3600]
+            first.get(path).is_(200, "miss", 1)
+        del gateway
+
+    def begin(self, gateway):
+        super().begin(gateway)
+        with concurrent.futures.ThreadPoolExecutor(len(self.others)) as pool:
+            for answer in pool.map(gateway.get, self.others):
+                answer.is_(200, "uncached")
+        same(gateway.metrics()["facetheory_bodies_up"], 0, "bodies that are up")
+
+
 class FolderMovedAway:
     def __init__(self, s):
         self.s, self.bodies, self.away = s, s.folder / "data/bodies", s.folder / "away"
@@ -186,6 +210,21 @@ class FolderBlocked(FolderMovedAway):
         shutil.move(self.away, self.bodies)
 
 
+class DataFolderGone:
+    """With the table and the bodies, from under a gateway that has them open."""
+
+    def __init__(self, s):
+        self.data, self.away = s.folder / "data", s.folder / "away"
+
+    def begin(self, gateway):
+        shutil.move(self.data, self.away)
+        until(lambda: not gateway.ready(), "/readyz says that the folder is gone")
+        time.sleep(1.1)  # Whoever writes looks once a second.
+
+    def end(self, _):
+        shutil.move(self.away, self.data)
+
+
 class DiskFull:
     def __init__(self, s):
         self.s = s
@@ -204,7 +243,38 @@ class DiskFull:
 
 FAILURES = {"origin refuses": OriginRefuses, "origin hangs": OriginHangs, "origin fails": OriginFails, "table refuses": TableRefuses,
             "table hangs": TableHangs, "table and origin refuse": TableAndOriginRefuse, "bodies refuse": BodiesRefuse, "bodies hang": BodiesHang,
-            "folder blocked": FolderBlocked, "folder moved away": FolderMovedAway, "disk full": DiskFull}
+            "bodies left alone": BodiesLeftAlone,
+            "folder blocked": FolderBlocked, "folder moved away": FolderMovedAway, "disk full": DiskFull,
+            "data folder gone": DataFolderGone}
+
+
+def a_data_folder_that_was_deleted_is_told_and_another_gateway_begins_anew_beside_it(s):
+    gateway = s.gateway()
+    s.origin.windows |= {PATH: [3600], "/later": [3600]}
+    gateway.get(PATH).is_(200, "miss", 1)
+    same((s.folder / "data/table").stat().st_mode & 0o777, 0o700, "mode of the folder")
+    check("chmod" not in gateway.stderr, f"a warning about a folder of its own: {gateway.stderr}")
+    shutil.rmtree(s.folder / "data")
+    gateway.says("the folder of the table", "was deleted or replaced", "restart this gateway")
+    until(lambda: not gateway.ready(), "it is not ready")
+    client = harness.Client(gateway.admin)
+    check(b"was deleted or replaced" in client("/readyz").body, "/readyz says why")
+    client.close()
+    time.sleep(1.1)
+    gateway.get(PATH).is_(200, "hit", 1)
+    gateway.get("/later").is_(200, "uncached", 1)
+    second = s.gateway("second")
+    second.get("/later").is_(200, "miss", 2)
+    check(second.ready(), "the second gateway is ready")
+    check(not gateway.ready(), "the first one is not")
+    gateway.get("/later").is_(200, "uncached", 3)
+    same(gateway.stderr.count("the folder of the table"), 1, "how often it is told")
+
+
+def a_data_folder_that_others_may_read_is_named(s):
+    (s.folder / "data/table").mkdir(parents=True)
+    (s.folder / "data/table").chmod(0o755)
+    s.gateway().says("others may read or write the folder of the table", "(mode 0755)", "chmod 700")
 
 
 def the_document_has_a_row_for_every_failure(s):

@@ -209,6 +209,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
             [](const RequestFailed&) { return Report{.kind = Kind::refused}; },
             [](const RenderFailed&) { return Report{.kind = Kind::failed}; },
             [](const NotStored&) { return Report{.kind = Kind::not_stored}; },
+            [](const NoTurn&) { return Report{.kind = Kind::refused}; },
             [](const LeaseLost&) { return Report{.kind = Kind::lost}; },
             [](const PublishRefused& refused) {
               return Report{.kind = Kind::refused, .detail = std::string(name(refused.reason))};

@@ -348,6 +348,33 @@ void S3Server::put(std::string_view target, const std::map<std::string, std::str
     fail("s3rver refused to PUT " + std::string(target) + ": " + answer);
 }
 
+MotoServer::MotoServer() {
+  const std::filesystem::path python = FACETHEORY_TEST_MOTO "/bin/python";
+  if (!std::filesystem::exists(python)) fail(python.string() + " is missing: run tools/install");
+  process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      python.string(), "-u", "-m", "moto.server", "--host", "127.0.0.1", "--port", "0"});
+  endpoint_ = announced_endpoint(*process_, "moto", "Running on http://127.0.0.1:");
+}
+
+Environment MotoServer::environment() const {
+  return Environment(aws_variables("s3", endpoint_));
+}
+
+void MotoServer::make_bucket(std::string_view bucket) const {
+  // What the request is for, moto reads from the scope of its signature, which it does not check.
+  const std::string scope = "AWS4-HMAC-SHA256 Credential=" + std::string(kTestAccessKey) + "/20260101/" +
+                            std::string(kTestRegion) + "/s3/aws4_request, SignedHeaders=host, Signature=none";
+  const std::string answer =
+      exchange(port_of(endpoint_), "PUT", "/" + std::string(bucket), "", {{"Authorization", scope}});
+  if (!answer.starts_with("HTTP/1.1 200 "))
+    fail("moto refused to make the bucket " + std::string(bucket) + ": " + answer);
+}
+
+const MotoServer& shared_moto() {
+  static const MotoServer server;
+  return server;
+}
+
 const std::string& shared_dynamodb_local() {
   static const DynamoDbLocal server;
   return server.endpoint();

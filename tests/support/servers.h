@@ -82,9 +82,25 @@ class S3Server {
   std::string endpoint_;
 };
 
+// moto's S3, in memory. It checks no signatures, and honours `If-None-Match: *` by itself, so that clients speak to it
+// without a proxy in between.
+class MotoServer {
+ public:
+  MotoServer();
+  const std::string& endpoint() const { return endpoint_; }
+
+  Environment environment() const;  // For a client of it.
+  void make_bucket(std::string_view bucket) const;
+
+ private:
+  std::unique_ptr<ChildProcess> process_;
+  std::string endpoint_;
+};
+
 // One per test program, started by the first call, stopped at exit.
 const std::string& shared_dynamodb_local();  // its endpoint
 const S3Server& shared_s3_server();
+const MotoServer& shared_moto();
 
 // What the proxy does to a request; tests/servers/fault_proxy.py says precisely what.
 enum class ProxyFault {

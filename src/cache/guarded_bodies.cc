@@ -1,0 +1,69 @@
+#include "facetheory/cache/guarded_bodies.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace facetheory {
+namespace {
+
+Error left_alone() {
+  return {ErrorCode::unavailable,
+          "the body store has failed several times in a row and is left alone for a while"};
+}
+
+}  // namespace
+
+Task<Result<std::optional<Body>>> GuardedBodies::do_read(std::string key) {
+  if (!allows()) co_return left_alone();
+  auto body = co_await read_from(inner_, std::move(key));
+  was_read(body ? nullptr : &body.error());
+  co_return body;
+}
+
+Task<Result<void>> GuardedBodies::do_write(std::string key, Body body) {
+  if (!allows()) co_return left_alone();
+  auto written = co_await write_to(inner_, std::move(key), std::move(body));
+  was_written(written ? nullptr : &written.error());
+  co_return written;
+}
+
+Task<Result<void>> GuardedBodies::do_remove(std::string key) {
+  return inner_.remove(std::move(key));
+}
+
+Task<Result<BodyPage>> GuardedBodies::do_list(std::optional<std::string> after, std::size_t limit) {
+  return inner_.list(std::move(after), limit);
+}
+
+bool GuardedBodies::allows() {
+  const std::lock_guard lock(mutex_);
+  return breaker_.allows(clock_.monotonic());
+}
+
+void GuardedBodies::was_read(const Error* failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure == nullptr || failure->code == ErrorCode::corrupt) {
+    breaker_.succeeded();
+  } else if (failure->code == ErrorCode::unavailable) {
+    breaker_.failed(clock_.monotonic());
+  }
+}
+
+void GuardedBodies::was_written(const Error* failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure == nullptr && breaker_.is_open()) breaker_.succeeded();
+}
+
+bool GuardedBodies::is_down() const {
+  const std::lock_guard lock(mutex_);
+  return breaker_.is_open();
+}
+
+std::optional<Error> GuardedBodies::rests() const {
+  const std::lock_guard lock(mutex_);
+  if (breaker_.rests(clock_.monotonic())) return left_alone();
+  return std::nullopt;
+}
+
+}  // namespace facetheory

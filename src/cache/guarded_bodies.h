@@ -1,0 +1,50 @@
+// GuardedBodies: a body store behind a circuit breaker. After several reads in a row have failed it is not asked but for one
+// probe now and then, so that requests do not queue up behind time-outs. For .cc files only, since it needs Asio. May be
+// used from any thread.
+//
+// Failed reads alone open it: a store that cannot be written to, because its disk is full say, is still good for reading. While
+// it is open writes are refused, too, and one that succeeds as a probe ends it as well as a read.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/cache/circuit_breaker.h"
+
+namespace facetheory {
+
+class GuardedBodies final : public BodyStore {
+ public:
+  // The store and the clock outlive it.
+  GuardedBodies(BodyStore& inner, Clock& clock, int failures, Duration pause)
+      : inner_(inner), clock_(clock), breaker_(failures, pause) {}
+
+  std::string reference(std::string_view key) const override { return inner_.reference(key); }
+  std::size_t max_metadata_bytes() const override { return inner_.max_metadata_bytes(); }
+
+  // It has failed so often that it is hardly asked.
+  bool is_down() const;
+  // Why nothing would come of asking now; empty: it may be asked, be it as a probe.
+  std::optional<Error> rests() const;
+
+ private:
+  Task<Result<void>> do_write(std::string key, Body body) override;
+  Task<Result<std::optional<Body>>> do_read(std::string key) override;
+  Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
+
+  bool allows();
+  void was_read(const Error* failure);
+  void was_written(const Error* failure);
+
+  // Constant after construction.
+  BodyStore& inner_;
+  Clock& clock_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  CircuitBreaker breaker_;
+};
+
+}  // namespace facetheory

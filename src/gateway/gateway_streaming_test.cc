@@ -1,0 +1,314 @@
+// Who reads what of an answer while the origin still sends it; through a whole gateway, in real time.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/bodies/faulty_bodies.h"
+
+#include "tests/support/gateway_bed.h"
+#include "tests/support/http_calls.h"
+#include "tests/support/scripted_server.h"
+
+namespace facetheory {
+namespace {
+
+using namespace std::chrono_literals;
+using test::http_answer;
+using test::Peer;
+using test::RawClient;
+using test::read_reply;
+using test::Reply;
+using test::ScriptedServer;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+const std::string kChunked = "Transfer-Encoding: chunked\r\n\r\n";
+
+class GatewayStreaming : public testing::Test {
+ protected:
+  void start(ScriptedServer::Script script, const std::string& lines = "", ServiceOptions options = {}) {
+    origin_ = std::make_unique<ScriptedServer>(std::move(script));
+    auto started = Service::start(test::bed_config(origin_->port(), lines), std::move(options));
+    if (!started) throw std::runtime_error(started.error().message);
+    service_ = *std::move(started);
+  }
+  // Answers each request with that head, chunked, and "first half"; the second half when the gate is open.
+  ScriptedServer::Script in_two_halves(const std::string& fields, std::string end = "0\r\n\r\n") {
+    return [this, fields, end = std::move(end)](Peer& peer) {
+      while (peer.read_request()) {
+        peer.write("HTTP/1.1 200 OK\r\n" + fields + kChunked + "a\r\nfirst half\r\n");
+        gate_.wait();
+        peer.write("c\r\n second half\r\n" + end);
+      }
+    };
+  }
+  std::uint16_t port() const { return service_->listening().front().port; }
+  static std::string asking(const std::string& method, const std::string& fields = "") {
+    return method + " /page HTTP/1.1\r\nHost: site.test\r\n" + fields + "\r\n";
+  }
+  Reply ask(const std::string& method = "GET", const std::string& fields = "") const {
+    RawClient client(port());
+    client.send(asking(method, fields));
+    return read_reply(client, method);
+  }
+  std::size_t asked() const { return origin_->requests().size(); }
+
+  test::Gate gate_;
+  std::unique_ptr<ScriptedServer> origin_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(GatewayStreaming, TheFirstClientReadsAPageWhileItIsRenderedAndOthersGetItWhole) {
+  start(in_two_halves("Content-Type: text/html\r\nCache-Control: max-age=60\r\n"));
+  RawClient first(port());
+  first.send(asking("GET"));
+  const std::string begun = first.until("first half");
+  EXPECT_THAT(begun, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(begun, HasSubstr("X-FaceTheory-ISR: miss\r\n"));
+  EXPECT_THAT(begun, HasSubstr("Cache-Status: facetheory; fwd=uri-miss; fwd-status=200; stored; ttl="));
+  EXPECT_THAT(begun, HasSubstr("Content-Type: text/html\r\n"));
+  RawClient joined(port());
+  joined.send(asking("GET"));
+  gate_.open();
+  EXPECT_THAT(first.until("0\r\n\r\n"), HasSubstr(" second half"));
+  const Reply whole = read_reply(joined);
+  EXPECT_EQ(whole.body, "first half second half");
+  EXPECT_NE(whole.field("etag"), "");
+  const Reply next = ask();
+  EXPECT_EQ(next.state(), "hit");
+  EXPECT_EQ(next.body, "first half second half");
+  EXPECT_EQ(asked(), 1U);
+}
+
+// Of known length, so that the client knows by itself when it has all.
+TEST_F(GatewayStreaming, WhoHasReadAPageToItsEndFindsItStored) {
+  start([](Peer& peer) {
+    while (peer.read_request()) {
+      peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 22\r\n\r\nfirst half");
+      std::this_thread::sleep_for(100ms);  // Longer than a whole page is waited for.
+      peer.write(" second half");
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    RawClient client(port());
+    const std::string asking_for_it = "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: site.test\r\n\r\n";
+    client.send(asking_for_it);
+    EXPECT_EQ(read_reply(client).state(), "miss");
+    client.send(asking_for_it);
+    const Reply again = read_reply(client);
+    EXPECT_EQ(again.state(), "hit");
+    EXPECT_EQ(again.body, "first half second half");
+  }
+  EXPECT_EQ(asked(), 10U);
+}
+
+TEST_F(GatewayStreaming, WhatIsForOneClientBeginsAtOnceAndIsAskedForOnce) {
+  start(in_two_halves("Content-Type: text/html\r\nSet-Cookie: a=b\r\nCache-Control: private\r\n"));
+  RawClient first(port());
+  first.send(asking("GET"));
+  const std::string begun = first.until("first half");
+  EXPECT_THAT(begun, HasSubstr("X-FaceTheory-ISR: uncached\r\n"));
+  EXPECT_THAT(begun, HasSubstr("set-cookie: a=b\r\n"));
+  gate_.open();
+  EXPECT_THAT(first.until("0\r\n\r\n"), HasSubstr(" second half"));
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(GatewayStreaming, HintsReachTheClientOfARenderBeforeItsAnswer) {
+  start([this](Peer& peer) {
+    while (peer.read_request()) {
+      peer.write("HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n");
+      gate_.wait();
+      peer.write(http_answer(200, "page"));
+    }
+  });
+  RawClient client(port());
+  client.send(asking("GET"));
+  const std::string hints = client.until("\r\n\r\n");
+  EXPECT_THAT(hints, StartsWith("HTTP/1.1 103 "));
+  EXPECT_THAT(hints, HasSubstr("Link: </style.css>; rel=preload\r\n"));
+  gate_.open();
+  EXPECT_EQ(read_reply(client).body, "page");
+  EXPECT_EQ(ask().state(), "hit");
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(GatewayStreaming, TrailersReachWhoTakesThem) {
+  start(in_two_halves("Cache-Control: max-age=60\r\n", "0\r\nX-Checksum: 7\r\n\r\n"));
+  RawClient client(port());
+  client.send(asking("GET", "TE: trailers\r\nConnection: TE\r\n"));
+  client.until("first half");
+  gate_.open();
+  EXPECT_THAT(client.until("X-Checksum: 7\r\n\r\n"), HasSubstr(" second half"));
+}
+
+TEST_F(GatewayStreaming, AnAnswerThatBreaksOffIsCutOffAndNeitherStoredNorAskedForAgain) {
+  start([this](Peer& peer) {
+    peer.read_request();
+    peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + kChunked + "a\r\nfirst half\r\n");
+    gate_.wait();
+  });
+  RawClient client(port());
+  client.send(asking("GET"));
+  client.until("first half");
+  gate_.open();
+  EXPECT_THAT(client.rest(), Not(HasSubstr("0\r\n\r\n")));
+  EXPECT_EQ(asked(), 1U);
+  EXPECT_NE(ask().state(), "hit");
+}
+
+TEST_F(GatewayStreaming, AnOriginThatClosesWithoutAWordIsAskedOnceMoreAndNoMore) {
+  start([](Peer& peer) { peer.read_request(); });
+  const Reply reply = ask();
+  EXPECT_EQ(reply.status, 502);
+  EXPECT_EQ(reply.state(), "failed");
+  EXPECT_EQ(asked(), 2U);
+}
+
+TEST_F(GatewayStreaming, WhatTurnsOutToBeTooLargeForAPageIsSentWholeAndAskedForOnce) {
+  const std::string piece(600, 'x');
+  start(
+      [&piece](Peer& peer) {
+        while (peer.read_request()) {
+          peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + kChunked);
+          for (int i = 0; i < 5; ++i)
+            peer.write("258\r\n" + piece + "\r\n");
+          peer.write("0\r\n\r\n");
+        }
+      },
+      "[limits]\npage_bytes = \"1 KiB\"\n");
+  EXPECT_EQ(ask().body.size(), 5 * piece.size());
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(GatewayStreaming, AStoreThatHangsDoesNotKeepAPageFromWhoItWasRenderedFor) {
+  ServiceOptions options;
+  options.wrap_bodies = [](std::unique_ptr<BodyStore> bodies) {
+    auto script = std::make_shared<FaultScript>();
+    script->set_delay(6s);
+    script->queue("write", Fault::delay);
+    return std::make_unique<FaultyBodies>(std::move(bodies), std::move(script));
+  };
+  start(test::answer_in_turn({http_answer(200, "page")}), "", std::move(options));
+  const Reply reply = ask();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "page");
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(GatewayStreaming, HeadAndPartsOfAPageThatIsNotStoredAreTheOrigins) {
+  start([](Peer& peer) {
+    while (const auto request = peer.read_request()) {
+      const bool is_head = request->starts_with("HEAD");
+      const bool part = request->find("Range: bytes=0-3") != std::string::npos;
+      if (is_head) {
+        peer.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nX-From: origin\r\n\r\n");
+      } else if (part) {
+        peer.write(
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/9\r\nContent-Length: 4\r\n\r\npart");
+      } else {
+        peer.write(http_answer(200, "whole page"));
+      }
+    }
+  });
+  const Reply head = ask("HEAD");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.field("content-length"), "1000000");
+  EXPECT_EQ(head.state(), "pass");
+  const Reply part = ask("GET", "Range: bytes=0-3\r\n");
+  EXPECT_EQ(part.status, 206);
+  EXPECT_EQ(part.body, "part");
+  EXPECT_EQ(ask().state(), "miss");
+  // From now on the page has both.
+  EXPECT_EQ(ask("GET", "Range: bytes=0-4\r\n").body, "whole");
+  EXPECT_EQ(ask("HEAD").field("content-length"), "10");
+  EXPECT_EQ(asked(), 3U);
+}
+
+TEST_F(GatewayStreaming, AVariantForOthersIsNotStreamed) {
+  start([](Peer& peer) {
+    while (const auto request = peer.read_request()) {
+      const bool german = request->find("de\r\n") != std::string::npos;
+      peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: Accept-Language\r\n" + kChunked);
+      peer.write(german ? "6\r\nguten \r\n" : "5\r\ngood \r\n");
+      std::this_thread::sleep_for(100ms);  // Longer than a whole page is waited for.
+      peer.write("3\r\nTag\r\n0\r\n\r\n");
+    }
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask("GET", "Accept-Language: de\r\n").body, "guten Tag");
+    EXPECT_EQ(ask("GET", "Accept-Language: en\r\n").body, "good Tag");
+  }
+}
+
+// Nothing of it is stored, and so no variant can be looked for.
+TEST_F(GatewayStreaming, AnAnswerForOneClientIsTheOneThatItsFieldsAskFor) {
+  start(
+      [](Peer& peer) {
+        while (const auto request = peer.read_request()) {
+          const bool german = request->find("Accept-Language: de\r\n") != std::string::npos;
+          const bool is_private = request->find("/private") != std::string::npos;
+          const std::string body =
+              std::string(german ? "de" : "??") + std::string(is_private ? 0 : 2000, '.');
+          peer.write("HTTP/1.1 200 OK\r\nVary: Accept-Language\r\nCache-Control: " +
+                     std::string(is_private ? "private" : "max-age=60") +
+                     "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+        }
+      },
+      "[limits]\npage_bytes = \"1 KiB\"\n");
+  for (const char* path : {"/large", "/private"}) {
+    for (int i = 0; i < 2; ++i) {
+      RawClient client(port());
+      client.send(std::string("GET ") + path + " HTTP/1.1\r\nHost: site.test\r\nAccept-Language: de\r\n\r\n");
+      const Reply reply = read_reply(client);
+      EXPECT_EQ(reply.body.substr(0, 2), "de") << path;
+      EXPECT_EQ(reply.field("x-facetheory-variant"), "") << path;
+    }
+  }
+}
+
+TEST_F(GatewayStreaming, AClientThatLeavesDoesNotStopARenderAndEndsWhatWasForItAlone) {
+  std::atomic<int> ended = 0;
+  start([this, &ended](Peer& peer) {
+    const auto request = peer.read_request();
+    const bool is_private = request && request->find("/private") != std::string::npos;
+    peer.write(std::string("HTTP/1.1 200 OK\r\n") +
+               (is_private ? "Cache-Control: private\r\n" : "Cache-Control: max-age=60\r\n") + kChunked +
+               "a\r\nfirst half\r\n");
+    if (is_private) {
+      peer.wait_for_close();
+      ++ended;
+      return;
+    }
+    gate_.wait();
+    peer.write("c\r\n second half\r\n0\r\n\r\n");
+  });
+  {
+    RawClient leaving(port());
+    leaving.send("GET /private HTTP/1.1\r\nHost: site.test\r\n\r\n");
+    leaving.until("first half");
+    leaving.reset();
+  }
+  {
+    RawClient leaving(port());
+    leaving.send(asking("GET"));
+    leaving.until("first half");
+    leaving.reset();
+  }
+  gate_.open();
+  EXPECT_TRUE(origin_->wait_until([&](const ScriptedServer&) { return ended == 1; }));
+  const Reply next = ask();
+  EXPECT_EQ(next.body, "first half second half");
+  EXPECT_EQ(origin_->requests().size(), 2U);
+}
+
+}  // namespace
+}  // namespace facetheory
