@@ -10,9 +10,11 @@
 #include <boost/asio/strand.hpp>
 
 #include "facetheory/base/counted.h"
+#include "facetheory/base/first_to_end.h"
 #include "facetheory/base/run_on.h"
 #include "facetheory/cache/flights.h"
 #include "facetheory/cache/page_memory.h"
+#include "facetheory/cache/uncached_places.h"
 
 namespace facetheory {
 namespace {
@@ -83,7 +85,8 @@ class Engine::State {
         isr_(isr),
         options_(std::make_shared<const EngineOptions>(std::move(options))),
         memory_(std::make_shared<PageMemory>(isr, options_)),
-        flights_(std::make_shared<Flights>(executor, memory_->isr(), options_, memory_)) {}
+        flights_(std::make_shared<Flights>(executor, memory_->isr(), options_, memory_)),
+        uncached_(static_cast<std::size_t>(options_->uncached_renders)) {}
 
   // A request that is abandoned may outlive the engine; what it counted in must not be gone.
   static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
@@ -107,7 +110,8 @@ class Engine::State {
                                  Error failure, std::shared_ptr<Flight> failed);
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
   Task<Result<Served>> serve_without_stores(ServeRequest request, Renderer renderer, Error why);
-  Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer);
+  Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer,
+                                         std::shared_ptr<UncachedPlaces::Place> place);
   Task<Result<Served>> serve_page(MetaRow meta, ServedAs as, std::string reason);
   Task<Result<Served>> serve_if_it_suits(const ServeRequest& request, MetaRow meta, std::string reason);
   static Served of_another(const ServeRequest& request, Served served);
@@ -120,9 +124,9 @@ class Engine::State {
   const std::shared_ptr<PageMemory> memory_;
   const std::shared_ptr<Flights> flights_;
 
+  UncachedPlaces uncached_;
   std::atomic<std::size_t> waiters_ = 0;
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
-  int uncached_ = 0;
   EngineCounters counters_;
 };
 
@@ -237,26 +241,23 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
 // A store fails that would be needed for the page: the renderer is asked, and nothing is stored.
 Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, Renderer renderer, Error why) {
   if (request.only_if_cached) co_return Served{ServedAs::absent, nullptr, {}, why.message};
-  {
-    const std::lock_guard lock(mutex_);
-    if (uncached_ >= options_->uncached_renders) {
-      co_return Error{ErrorCode::exhausted,
-                      "a store cannot be used (" + why.message + "), and " + std::to_string(uncached_) +
-                          " pages are being rendered without it",
-                      isr_.now() + 1};
-    }
-    ++uncached_;
+  const auto place = uncached_.take(request.left);
+  if (!place) {
+    co_return Error{ErrorCode::exhausted,
+                    "a store cannot be used (" + why.message + "), and " +
+                        std::to_string(options_->uncached_renders) + " pages are being rendered without it",
+                    isr_.now() + 1};
   }
   Result<Rendered> rendered = Error{};
   std::exception_ptr interrupted;
   try {
-    rendered = co_await render_uncached(request, std::move(renderer));
+    rendered = co_await render_uncached(request, std::move(renderer), place);
   } catch (...) {
     interrupted = std::current_exception();
   }
+  uncached_.give_back(place);
   {
     const std::lock_guard lock(mutex_);
-    --uncached_;
     ++counters_.renders;
   }
   if (interrupted) std::rethrow_exception(interrupted);
@@ -267,16 +268,29 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
   co_return served;
 }
 
-// Within the limit for which a request waits for a render. What the renderer throws is an error.
-Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer) {
+// Within the limit for which a request waits for a render, and while the place is its own. What the renderer throws is an
+// error.
+Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer,
+                                                      std::shared_ptr<UncachedPlaces::Place> place) {
   const Duration limit = std::min(request.policy.wait_limit, request.policy.render_limit);
   RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, {}};
-  Task<Result<Rendered>> render = render_within(isr_.clock, limit, std::move(renderer), std::move(context));
+  Result<Rendered> rendered =
+      Error{ErrorCode::exhausted, "its client has left, and somebody else needed its place"};
+  const auto rendering = [&]() -> Task<void> {
+    Task<Result<Rendered>> render = render_within(isr_.clock, limit, std::move(renderer), std::move(context));
+    rendered = co_await run_on(boost::asio::make_strand(executor_), std::move(render));
+  };
+  const auto losing = [&]() -> Task<void> {
+    co_await place->taken_away().wait(isr_.clock, kUntilToldOtherwise);
+  };
+  Task<void> render = rendering();
+  Task<void> loss = losing();
   try {
-    co_return co_await run_on(boost::asio::make_strand(executor_), std::move(render));
+    co_await first_to_end(std::move(render), std::move(loss));
   } catch (const std::exception& error) {
     co_return Error{ErrorCode::internal, error.what()};
   }
+  co_return rendered;
 }
 
 Task<Result<Served>> Engine::State::serve_page(MetaRow meta, ServedAs as, std::string reason) {

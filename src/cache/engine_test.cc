@@ -256,6 +256,44 @@ TEST_F(EngineTest, RendersWithoutATableAreLimited) {
   engines_.pop_back();
 }
 
+TEST_F(EngineTest, WithoutATableARenderWhoseClientHasLeftGivesItsPlaceToWhoeverComes) {
+  EngineOptions options;
+  options.uncached_renders = 1;
+  const auto limited = node(options);
+  engines_.push_back(limited.get());
+  script_->chance(Fault::fail, 1.0);
+  std::stop_source left;
+  ServeRequest abandoned = request();
+  abandoned.left = left.get_token();
+  Asked first = ask(*limited, abandoned, behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  EXPECT_THAT(serving(*limited), HasSubstr("pages are being rendered without it"));  // It is waited for.
+  left.request_stop();
+  EXPECT_EQ(serving(*limited), "uncached: page 2");
+  EXPECT_EQ(first.get(), "error: its client has left, and somebody else needed its place");
+  EXPECT_EQ(serving(*limited), "uncached: page 3");  // There is one place as before,
+  Event second_renders;
+  Asked second = ask(*limited, request(), [&](RenderContext) -> Task<Result<Rendered>> {
+    second_renders.set();
+    co_await gate_.wait(system_clock(), 10s);
+    co_return rendered(4);
+  });
+  ASSERT_TRUE(run(second_renders.wait(system_clock(), 10s)));
+  EXPECT_THAT(serving(*limited), HasSubstr("pages are being rendered without it"));  // and no more than one.
+  gate_.set();
+  EXPECT_EQ(second.get(), "uncached: page 4");
+  engines_.pop_back();
+}
+
+TEST_F(EngineTest, WithoutATableAClientThatHasProbablyLeftIsAnsweredWhereNobodyNeedsItsPlace) {
+  script_->chance(Fault::fail, 1.0);
+  std::stop_source left;
+  left.request_stop();
+  ServeRequest abandoned = request();
+  abandoned.left = left.get_token();
+  EXPECT_EQ(serving(*engine_, abandoned, renderer()), "uncached: page 1");
+}
+
 TEST_F(EngineTest, PageWhoseBodyCannotBeReadIsRenderedAndNotStored) {
   serving(*engine_);
   const auto restarted = node();

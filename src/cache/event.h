@@ -1,6 +1,7 @@
 // Event: something happens once, and everybody who waits for it goes on. For .cc files only, since it needs Asio.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "facetheory/base/clock.h"
 
 namespace facetheory {
+
+// A limit for those who wait beside something that ends in time by limits of its own, and says so.
+inline constexpr std::chrono::hours kUntilToldOtherwise{24};
 
 // May be used from any thread; must outlive those who wait.
 class Event {

@@ -75,6 +75,7 @@ TEST_F(GatewayStreaming, TheFirstClientReadsAPageWhileItIsRenderedAndOthersGetIt
   EXPECT_THAT(begun, HasSubstr("X-FaceTheory-ISR: miss\r\n"));
   EXPECT_THAT(begun, HasSubstr("Cache-Status: facetheory; fwd=uri-miss; fwd-status=200; stored; ttl="));
   EXPECT_THAT(begun, HasSubstr("Content-Type: text/html\r\n"));
+  EXPECT_THAT(begun, HasSubstr("Vary: Accept-Encoding\r\n"));  // Whoever gets it whole may get it compressed.
   RawClient joined(port());
   joined.send(asking("GET"));
   gate_.open();

@@ -1,6 +1,5 @@
 #include "facetheory/gateway/live_answer.h"
 
-#include <chrono>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -10,8 +9,6 @@ namespace {
 
 // What a client may have to read still when more of an answer is fetched that is for it alone.
 constexpr std::size_t kAhead = 256 << 10;
-// Whoever gives ends in time by limits of its own, and says so.
-constexpr std::chrono::hours kUntilToldOtherwise{24};
 
 }  // namespace
 

@@ -21,16 +21,19 @@ def origin(fault, *details):
 
 
 class Flapping:
-    """One step after the other, each for a third of a second."""
+    """One step after the other, each for a third of a second, from the first one on."""
+    STEP = 0.35
 
     def __init__(self, *steps):
-        self.steps, self.last = steps, None
+        self.steps, self.bed, self.began, self.last = steps, None, 0, None
 
     def __call__(self, bed):
-        now = int(time.monotonic() / 0.35)
-        if now != self.last:
-            self.last = now
-            self.steps[now % len(self.steps)](bed)
+        if self.bed is not bed:
+            self.bed, self.began, self.last = bed, time.monotonic(), None
+        step = int((time.monotonic() - self.began) / self.STEP)
+        if step != self.last:
+            self.last = step
+            self.steps[step % len(self.steps)](bed)
 
 
 def nothing(_):
@@ -101,6 +104,10 @@ def start_again(bed):
 SLOW = {"hot": 96, "pass": 1, "again": 1}
 # Where pages are stored, fewer new ones, so that a million answers fit on the disk.
 STORED = {"hot": 60, "pass": 10, "again": 15}
+# Where each page that is read is waited for now and then, readers enough for a million answers.
+MANY = 200
+
+ONE_ROUND = 3  # seconds, of Flapping with seven steps
 
 SMALL_DISK = "size=14m"
 LARGE_DISK = "size=6g"  # of memory, so that what is tried is not the disk
@@ -126,10 +133,10 @@ TRIALS = [
     of_table("refused", "the table refuses connections", "refuse", unready=True),
     of_table("reset", "the table resets every connection after the request", "reset", unready=True),
     of_table("cut", "the table's answers break off", "cut"),
-    of_table("hanging", "the table takes requests and does not answer", "hang", load=SLOW, unready=True),
-    of_table("slow", "every answer of the table takes 150 ms", "slow", 100, 150, load=SLOW, sees=()),
+    of_table("hanging", "the table takes requests and does not answer", "hang", load=SLOW, unready=True, readers=MANY),
+    of_table("slow", "every answer of the table takes 150 ms", "slow", 100, 150, load=SLOW, sees=(), readers=5 * MANY),
     of_table("throttled", "the table's capacity is used up", "throttle"),
-    of_table("flapping", "the table comes and goes, in every way", "none",
+    of_table("flapping", "the table comes and goes, in every way", "none", least=ONE_ROUND,
              during=Flapping(*map(table, ("reset", "none", "refuse", "none", "cut", "hang", "none")))),
     Trial("table-and-origin", "table and origin refuse: nothing is left but what is known",
           both(table("refuse"), origin("refuse")), both(table("none"), origin("none")), stores="aws",
@@ -142,7 +149,7 @@ TRIALS = [
     of_bodies("hanging", "S3 takes requests and does not answer", "hang", sees=("uncached", "failed"), statuses=(503,)),
     of_bodies("slow", "every answer of S3 takes 150 ms", "slow", 100, 150, sees=("miss",)),
     of_bodies("busy", "S3 asks to slow down", "busy"),
-    of_bodies("flapping", "S3 comes and goes, in every way", "none",
+    of_bodies("flapping", "S3 comes and goes, in every way", "none", least=ONE_ROUND,
               during=Flapping(*map(bodies, ("reset", "none", "refuse", "none", "cut", "hang", "none")))),
 
     Trial("disk-full", "table and bodies on a disk of 14 MB", nothing, remount("size=1g"), mount=SMALL_DISK, sees=("uncached",)),
@@ -166,7 +173,7 @@ TRIALS = [
     of_origin("short", "the origin's Content-Length is too small, one time of ten", "short_length", 10, sees=("miss",),
               load=STORED | {"short": "yes"}),
     of_origin("closing", "the origin closes connections at bad moments", "close_idle", 50, statuses=(502, 503)),
-    of_origin("flapping", "the origin comes and goes, in every way", "none", statuses=(500, 502, 503, 504), allows=("cut",),
+    of_origin("flapping", "the origin comes and goes, in every way", "none", least=ONE_ROUND, statuses=(500, 502, 503, 504), allows=("cut",),
               during=Flapping(*map(origin, ("refuse", "none", "cut_body", "surplus", "hang", "fail", "close_idle")))),
 
     Trial("memory-short", "96 MiB more than it takes when it is idle", limit(resource.RLIMIT_DATA, what_it_has_and(96)),
@@ -177,5 +184,5 @@ TRIALS = [
           sanitized=False, allows=("cut", "unanswered", "refused"), load=STORED, mount=LARGE_DISK),
     Trial("descriptors-short", "256 open files for 400 clients", nothing, nothing, statuses=(500, 502, 503),
           allows=("hanging", "late", "cut", "unanswered", "refused"), health=False, prefix=("prlimit", "--nofile=256:256"),
-          load={"connections": 400, "give_up": 2000}),
+          load={"connections": 400, "give_up": 2000}, readers=0),
 ]

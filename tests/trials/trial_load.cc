@@ -3,13 +3,14 @@
 //
 //   trial_load --port N [--connections 12] [--answers 100000] [--seconds 60] [--name run] [--seed 1]
 //              [--hot 30] [--again 10] [--pass 0] [--hot-pages 100] [--hosts 4] [--abandon 0]
-//              [--late 5000] [--give-up 30000] [--short no] [--tally FIELD]
+//              [--late 5000] [--give-up 30000] [--short no] [--tally FIELD] [--readers 0]
 //
 // Of a hundred requests, --hot ask for one of --hot-pages pages that everybody asks for (fresh for a second, or an
 // hour, or for a second and then stale), --again for one of the 64 new pages that were asked for last, --pass for one
 // whose path begins with /pass/, the others for a page that nobody ever asked for. --abandon requests of a hundred
-// are left within 20 ms. It stops asking after --answers answers or --seconds seconds, whichever comes first, and
-// then waits for what is under way, each at most --give-up milliseconds.
+// are left within 20 ms. --readers more connections ask alone for hot pages that may be served while they are stale. It stops
+// asking after --answers answers or --seconds seconds, whichever comes first, and then waits for what is under way, each at
+// most --give-up milliseconds.
 //
 // An answer of 200 must be the page of the URL that was asked for. So must the body of any other answer that begins
 // like a page, what arrived of an answer that was cut off, and the URL that an answer's head names. Anything else is
@@ -49,6 +50,7 @@ namespace {
 constexpr std::size_t kRemembered = 64;  // New pages that may be asked for again.
 // Of the hot pages, as trial_origin reads them: a second, a second and stale after that, an hour.
 constexpr std::array<std::string_view, 3> kLifetimes = {"/w1", "/s1", "/w3600"};
+constexpr std::size_t kNeverStale = 0;  // Of these: after its second somebody has to wait for it.
 constexpr std::size_t kLargestAnswer = 1 << 20;
 
 // Reads one answer in pieces. What is left over after its end was not asked for.
@@ -198,7 +200,7 @@ class Pages {
         hot_(options.number("hot")),
         again_(options.number("again")),
         pass_(options.number("pass")),
-        hot_pages_(std::max<std::uint64_t>(options.number("hot-pages"), 1)),
+        hot_pages_(std::max<std::uint64_t>(options.number("hot-pages"), 2)),
         hosts_(std::max<std::uint64_t>(options.number("hosts"), 1)),
         random_(options.number("seed")) {}
 
@@ -211,13 +213,7 @@ class Pages {
       return {host(number), "/pass/" + name_ + "/" + std::to_string(number), false};
     }
     kind -= pass_;
-    if (kind < hot_) {
-      const std::uint64_t number = below(hot_pages_);
-      return {host(number),
-              "/" + name_ + std::string(kLifetimes[number % kLifetimes.size()]) + "/hot/" +
-                  std::to_string(number),
-              true};
-    }
+    if (kind < hot_) return hot();
     std::uint64_t number = last_new_;
     if (kind < hot_ + again_ && last_new_ > 0)
       number -= below(std::min<std::uint64_t>(last_new_, kRemembered));
@@ -226,7 +222,20 @@ class Pages {
     return {host(number), "/" + name_ + "/new/" + std::to_string(number), false};
   }
 
+  // One that everybody asks for.
+  Choice hot() { return hot(below(hot_pages_)); }
+  // One of them that is served at once, fresh or stale.
+  Choice hot_at_once() {
+    std::uint64_t number = below(hot_pages_ - 1);
+    if (number % kLifetimes.size() == kNeverStale) ++number;
+    return hot(number);
+  }
+
  private:
+  Choice hot(std::uint64_t number) const {
+    const std::string_view lifetime = kLifetimes[number % kLifetimes.size()];
+    return {host(number), "/" + name_ + std::string(lifetime) + "/hot/" + std::to_string(number), true};
+  }
   std::string host(std::uint64_t number) const { return "site" + std::to_string(number % hosts_) + ".test"; }
 
   std::string name_;
@@ -237,6 +246,8 @@ class Pages {
 };
 
 class LoadConnection;
+
+enum class Asks { for_all, for_known };  // Pages: of all kinds, or hot ones alone that are served at once.
 
 struct Load {
   explicit Load(const Options& options)
@@ -262,7 +273,7 @@ struct Load {
   std::size_t working = 0;                                 // Connections that are not done.
   std::vector<std::weak_ptr<LoadConnection>> connections;  // Those that exist, and some that did.
 
-  void connect();
+  void connect(Asks asks);
   void give_up_what_hangs();
   void stop_asking() { asking = false; }
   void one_is_done() {
@@ -298,7 +309,7 @@ void Load::wrong(const std::string& what, const std::string& asked, const Answer
 // One connection after the other, each until it is closed.
 class LoadConnection : public Watched, public std::enable_shared_from_this<LoadConnection> {
  public:
-  LoadConnection(Load& load, int socket) : Watched(socket), load_(load) {}
+  LoadConnection(Load& load, int socket, Asks asks) : Watched(socket), load_(load), asks_(asks) {}
 
   void ready(std::uint32_t events) override {
     if (!connected_) {
@@ -324,13 +335,13 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
   void refused() {
     ++load_.counts.refused;
     load_.loop.forget(*this);
-    load_.loop.after(Milliseconds(20), [&load = load_] { load.connect(); });
+    load_.loop.after(Milliseconds(20), [&load = load_, asks = asks_] { load.connect(asks); });
   }
 
   void leave() {
     load_.loop.forget(*this);
     ++request_;
-    load_.connect();
+    load_.connect(asks_);
   }
 
   void ask() {
@@ -338,7 +349,7 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
       load_.loop.forget(*this);
       return load_.one_is_done();
     }
-    choice_ = load_.pages.next();
+    choice_ = asks_ == Asks::for_known ? load_.pages.hot_at_once() : load_.pages.next();
     expected_ = page_of(choice_.host + choice_.path);
     answer_ = AnswerReader();
     began_ = Clock::now();
@@ -417,6 +428,7 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
   }
 
   Load& load_;
+  const Asks asks_;
   bool connected_ = false;
   std::uint64_t request_ = 0;
   Pages::Choice choice_;
@@ -425,15 +437,15 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
   Clock::time_point began_;
 };
 
-void Load::connect() {
+void Load::connect(Asks asks) {
   if (!asking) return one_is_done();
   const int socket = begin_to_connect(port);
   if (socket < 0) {
     ++counts.refused;
-    loop.after(Milliseconds(20), [this] { connect(); });
+    loop.after(Milliseconds(20), [this, asks] { connect(asks); });
     return;
   }
-  const auto connection = std::make_shared<LoadConnection>(*this, socket);
+  const auto connection = std::make_shared<LoadConnection>(*this, socket, asks);
   connections.push_back(connection);
   loop.watch(connection, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 }
@@ -493,9 +505,10 @@ int run(const Options& options) {
   Load load(options);
   const Clock::time_point began = Clock::now();
   load.counts.last_answer = began;
-  load.working = options.number("connections");
-  for (std::size_t i = 0; i < load.working; ++i)
-    load.connect();
+  const std::uint64_t of_all = options.number("connections");
+  load.working = of_all + options.number("readers");
+  for (std::uint64_t i = 0; i < load.working; ++i)
+    load.connect(i < of_all ? Asks::for_all : Asks::for_known);
   load.give_up_what_hangs();
   const Milliseconds limit(options.number("seconds") * 1000);
   load.loop.after(limit, [&load] { load.stop_asking(); });
@@ -527,6 +540,7 @@ int main(int count, char** arguments) {
                                  {"late", "5000"},
                                  {"give-up", "30000"},
                                  {"short", "no"},
-                                 {"tally", ""}});
+                                 {"tally", ""},
+                                 {"readers", "0"}});
   return trials::run(options);
 }

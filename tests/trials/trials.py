@@ -252,6 +252,7 @@ class Trial:
     sees: tuple = ()  # of these states at least one must be seen, or the fault was not met
     statuses: tuple = ()  # other than 200 that clients may get while it lasts
     late: float = 8.0  # seconds that no answer may take
+    least: int = 0  # seconds that it lasts at least, however few are asked for: in fewer the fault may not be met
     allows: tuple = ()  # of MISHAPS
     load: dict = dataclasses.field(default_factory=dict)  # options of trial_load
     health: bool = True  # whether the health checks must be answered while it lasts
@@ -259,6 +260,7 @@ class Trial:
     prefix: tuple = ()  # before the gateway's command
     sanitized: bool = True  # whether it works with a sanitizer
     settings: str = ""  # more of the configuration's first lines
+    readers: int = 4  # in a long run so many clients more ask for known pages alone: enough for a million answers
     dies: bool = False  # whether the process ends (by SIGABRT) and is started again, as a supervisor would
 
 
@@ -334,7 +336,8 @@ pattern = "/*"
 
     def load(self, name, **more):
         late = int(self.trial.late * 1000 * self.options.patience)
-        options = {"connections": 12, "pass": 10, "abandon": 1, "give_up": 20000, "late": late, "tally": ISR}
+        options = {"connections": 12, "pass": 10, "abandon": 1, "give_up": 20000, "late": late, "tally": ISR,
+                   "readers": self.trial.readers if self.options.readers else 0}
         options |= more | {"port": self.gateway.port, "name": name, "seed": self.options.seed}
         return self.keep(Load(self.options.programs / "trial_load", **options))
 
@@ -390,11 +393,11 @@ def run(trial, options, stores):
     with contextlib.ExitStack() as stack:
         bed = Bed(trial, options, stores, stack)
         calm = 3 if options.seconds >= 10 else 1  # seconds before and after the fault
-        warm = bed.finish(bed.load("warm", answers=1000 * calm, seconds=calm, **{"hot": 100, "again": 0, "pass": 0}))
+        warm = bed.finish(bed.load("warm", answers=1000 * calm, seconds=10 * calm, **{"hot": 100, "again": 0, "pass": 0}))
         judge_healthy(warm, "before the fault")
         bed.health = bed.keep(Health(bed.gateway))
         trial.begin(bed)
-        load = bed.load("warm", answers=options.answers, seconds=options.seconds, **trial.load)
+        load = bed.load("warm", answers=options.answers, seconds=max(options.seconds, trial.least), **trial.load)
         report = bed.finish(load, trial.during)
         if trial.unready:
             wait_for(lambda: bed.gateway.health("/readyz") == 503, "while it lasts /readyz says 503", 5)
