@@ -24,6 +24,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/pages.h"
@@ -70,6 +71,8 @@ struct ServeRequest {
   // Regenerates under this idempotency key, from whom that is allowed.
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};
+  // That the page will get, as far as they are known before it is rendered (RegenerateOptions::tags).
+  std::vector<std::string> tags = {};
   // Called when a page is at hand, before it is served; and, for `suits` and `shared` alone, with what was waited for,
   // unless this request's own renderer made it. Must not throw.
   std::function<Review(const Body&, const MetaRow&, PageState)> review = {};

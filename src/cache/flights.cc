@@ -280,6 +280,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   };
   options.request_id = request.request_id;
   options.inputs = request.inputs;
+  options.tags = request.tags;
   options.wait = request.policy.wait_limit;
   if (errand.rejected) options.rejected = errand.pointer.meta;
   options.fail_in_backoff = true;

@@ -101,7 +101,9 @@ Fields fields_of(const RequestRow& request) {
 Fields fields_of(const TagRow& tag) {
   Fields fields;
   add(fields, "invalidated_at", tag.invalidated_at);
+  if (tag.invalidations > 0) add(fields, Field{"invalidations", tag.invalidations});
   add(fields, "purged_at", tag.purged_at);
+  if (tag.purges > 0) add(fields, Field{"purges", tag.purges});
   return fields;
 }
 

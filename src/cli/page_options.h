@@ -20,6 +20,7 @@ class PageOptions {
 
   Rendered rendered(std::string bytes) const;
   PublishOptions publish_options() const;
+  const std::vector<std::string>& tags() const { return tags_; }
 
  private:
   Result<void> take_header(const std::string& value);

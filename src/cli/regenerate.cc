@@ -82,6 +82,7 @@ class Regenerate final : public Command {
     RegenerateOptions options{.lease = length_,
                               .owner = owner_.value_or(default_owner()),
                               .publish = options_.publish_options(),
+                              .tags = options_.tags(),
                               .inputs = inputs_,
                               .wait = wait_,
                               .even_if_fresh = force_};

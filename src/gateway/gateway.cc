@@ -234,6 +234,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     const auto live = exchange_ != nullptr ? std::make_shared<LiveAnswer>(parts_.isr.clock) : nullptr;
     const LeavesLiveAnswer at_last{live};
     render.live = live;
+    const std::vector<std::string> known_tags = render.tags;
     ReadBody read_body = [&engine = parts_.engine](std::string s3_key) {
       return engine.body(std::move(s3_key));
     };
@@ -241,6 +242,7 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
 
     ServeRequest serve;
     serve.page = page;
+    serve.tags = known_tags;
     serve.policy = route_->policy;
     serve.policy.render_limit = site_->config.origins.at(route_->origin).render_timeout;
     serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store || rendered;

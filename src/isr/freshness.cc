@@ -1,5 +1,6 @@
 #include "facetheory/isr/freshness.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace facetheory {
@@ -20,6 +21,27 @@ std::int64_t saturating_subtract(std::int64_t a, std::int64_t b) {
 
 std::string described(const Mark& mark) {
   return mark.tag.empty() ? "its whole tenant" : "its tag " + mark.tag;
+}
+
+// Which marks were set since the page's render began.
+struct SetSince {
+  bool invalidated = false;
+  bool purged = false;
+};
+
+SetSince set_since_render(const MetaRow& meta, const Mark& mark) {
+  const TagRow& row = mark.row;
+  const auto seen = std::find_if(meta.seen_marks.begin(), meta.seen_marks.end(),
+                                 [&](const SeenMark& one) { return one.tag == mark.tag; });
+  if (seen != meta.seen_marks.end()) {
+    // Not merely another state of the row: an eventual read may give one that is older than what the render saw.
+    const TagRow& before = seen->row;
+    return {row.invalidations > before.invalidations || row.invalidated_at > before.invalidated_at,
+            row.purges > before.purges || row.purged_at > before.purged_at};
+  }
+  // Once invalidated, the time of the render is in last_generated_at.
+  const std::int64_t began = meta.newest_generation();
+  return {row.invalidated_at && *row.invalidated_at >= began, row.purged_at && *row.purged_at >= began};
 }
 
 std::string seconds(std::int64_t count) {
@@ -43,19 +65,14 @@ std::string_view name(PageState state) {
 Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now) {
   if (!meta) return {PageState::missing, "there is no META row"};
 
-  // Once invalidated, the time of the render is in last_generated_at.
-  const std::int64_t began = meta->newest_generation();
   for (const Mark& mark : marks) {
-    if (mark.row.purged_at && *mark.row.purged_at >= began) {
-      return {PageState::missing, described(mark) + " was purged"};
-    }
+    if (set_since_render(*meta, mark).purged) return {PageState::missing, described(mark) + " was purged"};
   }
   if (meta->pinned) return {PageState::fresh, "it is pinned"};
   if (meta->generated_at == 0) return {PageState::stale, "it was invalidated", true};
   for (const Mark& mark : marks) {
-    if (mark.row.invalidated_at && *mark.row.invalidated_at >= began) {
+    if (set_since_render(*meta, mark).invalidated)
       return {PageState::stale, described(mark) + " was invalidated", true};
-    }
   }
   const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);
   if (now < ends) return {PageState::fresh, "fresh for " + seconds(saturating_subtract(ends, now))};

@@ -1,7 +1,11 @@
 // Whether a page may be served: pure functions of its rows and the time.
 //
 // A page is fresh iff now < generated_at + revalidate_seconds and no mark (a tag of the page, or its tenant as a
-// whole) was set at or after generated_at. `ttl` never decides anything.
+// whole) was set since its render began. `ttl` never decides anything.
+//
+// Whether a mark was set since, no clock decides: META has what the render found of the tag's row before it began, and each
+// mark raises a count in that row. The render's time is compared only where META does not say: of a tag that nobody knew
+// before the render, and where a writer that knows no tags has replaced META.
 #pragma once
 
 #include <cstdint>

@@ -66,6 +66,33 @@ TEST(Freshness, OfARenderThatBeganAtOrBeforeTheMarkIsStale) {
   EXPECT_THAT(judge(page(999, 60), marks, 1001).reason, testing::HasSubstr("news"));
 }
 
+TEST(Freshness, FollowsWhatTheRenderSawOfAMarkWhateverTheClocksShow) {
+  MetaRow meta = page(1000, 60);
+  meta.seen_marks = {{"news", {.invalidated_at = 5000, .invalidations = 2}}};
+  const auto state = [&](TagRow row) { return judge(meta, {{"news", row}}, 1001).state; };
+  EXPECT_EQ(state({.invalidated_at = 5000, .invalidations = 2}), PageState::fresh);
+  EXPECT_EQ(state({.invalidated_at = 5000, .invalidations = 3}),
+            PageState::stale);  // By a clock that is behind.
+  EXPECT_EQ(state({.invalidated_at = 5001, .invalidations = 2}),
+            PageState::stale);  // By somebody who does not count.
+  EXPECT_EQ(state({.invalidated_at = 5001, .invalidations = 1}),
+            PageState::stale);  // The row was deleted meanwhile.
+  EXPECT_EQ(state({.invalidated_at = 4000, .invalidations = 1}), PageState::fresh);  // An eventual read.
+  EXPECT_EQ(state({.invalidated_at = 5000, .purged_at = 1, .invalidations = 2, .purges = 1}),
+            PageState::missing);
+  EXPECT_EQ(state({.invalidated_at = 5000, .invalidations = 2, .purges = 1}), PageState::missing);
+}
+
+TEST(Freshness, OfATagThatTheRenderDidNotLookAtFollowsTheTime) {
+  MetaRow meta = page(1000, 60);
+  meta.seen_marks = {{"", {}}, {"news", {}}};
+  EXPECT_EQ(judge(meta, {{"home", {.invalidated_at = 1000, .invalidations = 1}}}, 1001).state,
+            PageState::stale);
+  EXPECT_EQ(judge(meta, {{"home", {.invalidated_at = 999, .invalidations = 1}}}, 1001).state,
+            PageState::fresh);
+  EXPECT_EQ(judge(meta, {{"", {.invalidated_at = 900, .invalidations = 1}}}, 1001).state, PageState::stale);
+}
+
 TEST(Freshness, TellsWhatWasInvalidatedFromWhatHasOnlyExpired) {
   const std::vector<Mark> marks{{"news", {.invalidated_at = 1000}}};
   EXPECT_TRUE(judge(page(999, 60), marks, 1001).invalidated);

@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/pages.h"
 #include "facetheory/isr/repeat.h"
 
@@ -80,6 +81,10 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
     meta.revalidate_seconds = kTenYears;
     meta.pinned = true;
     meta.ttl.reset();
+    // What was marked before now is not meant for it.
+    auto marks = co_await marks_of(isr, page, meta.tags, Consistency::strong);
+    if (!marks) co_return std::move(marks).error();
+    meta.seen_marks = seen(*marks, meta.tags);
 
     std::vector<TransactItem> items;
     items.emplace_back(Put{to_item(page.pk, meta), unchanged(*before)});

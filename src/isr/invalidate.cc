@@ -19,9 +19,15 @@ Changes closing(const MetaRow& meta) {
   return changes;
 }
 
-Condition still(const MetaRow& meta) {
+// The very row that was judged. The same body may have been published, or pinned, once more in the same second, by somebody who
+// has seen more marks: then the version tells.
+Condition same_row(const MetaRow& meta) {
   return attr("s3_key") == meta.s3_key && attr("generated_at") == meta.generated_at &&
-         attr("pinned").not_exists();
+         (meta.version ? attr("version") == *meta.version : attr("version").not_exists());
+}
+
+Condition still(const MetaRow& meta) {
+  return same_row(meta) && attr("pinned").not_exists();
 }
 
 constexpr int kPatience = 10;  // Every round that is lost is a publish that somebody else made.
@@ -88,13 +94,19 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
   // Renders that machines with faster clocks have begun by now count as begun before.
   const std::int64_t at = isr.now() + isr.settings.clock_skew.count();
   const Key key = meta_key(tag_pk(tenant, tag));
-  const std::string attribute = kind == MarkKind::purge ? "purged_at" : "invalidated_at";
+  const std::string time = kind == MarkKind::purge ? "purged_at" : "invalidated_at";
+  const std::string count = kind == MarkKind::purge ? "purges" : "invalidations";
+  // Counted twice, if an answer was lost: what was rendered between the two is rendered once more.
   Write write =
-      Update{key, Changes().set(attribute, at), attr(attribute).not_exists() || attr(attribute) <= at};
+      Update{key, Changes().increment(count, 1).set(time, at), attr(time).not_exists() || attr(time) <= at};
   bool echo = false;
   auto written = co_await write_repeatedly(isr, std::move(write), Durability::machine, echo);
+  if (written && std::holds_alternative<ConditionFailed>(*written)) {
+    // Somebody whose clock is ahead has marked it already; times must not go back, and the count goes on.
+    Write counted = Update{key, Changes().increment(count, 1), {}};
+    written = co_await write_repeatedly(isr, std::move(counted), Durability::machine, echo);
+  }
   if (!written) co_return std::move(written).error();
-  // Where the condition failed, somebody whose clock is ahead has marked it already.
   auto item = co_await get_repeatedly(isr, key);
   if (!item) co_return std::move(item).error();
   if (!*item) co_return Error{ErrorCode::unavailable, "the row of the tag " + tag + " vanished; try again"};
@@ -116,6 +128,19 @@ Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<
   co_return marks;
 }
 
+std::vector<SeenMark> seen(const std::vector<Mark>& marks, std::vector<std::string> tags) {
+  tags.emplace_back();  // The tenant as a whole.
+  std::sort(tags.begin(), tags.end());
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+  std::vector<SeenMark> all;
+  for (std::string& tag : tags) {
+    const auto found =
+        std::find_if(marks.begin(), marks.end(), [&](const Mark& mark) { return mark.tag == tag; });
+    all.push_back({std::move(tag), found != marks.end() ? found->row : TagRow{}});
+  }
+  return all;
+}
+
 std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags) {
   std::vector<Key> rows{meta_key(page.pk), meta_key(tag_pk(page.tenant, ""))};
   for (const std::string& tag : tags)
@@ -131,9 +156,7 @@ Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
 }
 
 Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged) {
-  Write write =
-      Delete{meta_key(page.pk), attr("s3_key") == judged.s3_key &&
-                                    attr("generated_at") == judged.generated_at && attr("pinned") == true};
+  Write write = Delete{meta_key(page.pk), same_row(judged) && attr("pinned") == true};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
   co_return Result<void>();

@@ -30,12 +30,17 @@ Task<Result<Invalidated>> purge(const Isr& isr, Page page);
 
 enum class MarkKind { invalidate, purge };
 
-// The row as it stands afterwards. The empty tag is the tenant as a whole; the empty tenant, the pages of none.
+// One write. Pages whose renders have looked at the row before it are no longer current, whatever anybody's clock shows; for
+// all others it carries the time, with an allowance for clocks. The row as it stands afterwards. The empty tag is the
+// tenant as a whole; the empty tenant, the pages of none.
 Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string tag, MarkKind kind);
 
 // The marks that concern a page with these tags: its tenant's and each tag's, where there is one.
 Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
                                          Consistency consistency);
+
+// What META shall say of marks that were just read, for these tags and the tenant; consistently, before a render begins.
+std::vector<SeenMark> seen(const std::vector<Mark>& marks, std::vector<std::string> tags);
 
 // The rows that decide what becomes of a page with these tags: META, and those of its marks, whether they are there or not.
 std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags);

@@ -1,5 +1,6 @@
 #include "facetheory/isr/pages.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -33,6 +34,28 @@ Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency) 
     marks = *std::move(found);
   }
   view.freshness = judge(view.meta, marks, isr.now());
+  co_return view;
+}
+
+Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags) {
+  PageView view{std::move(page), std::nullopt, {}};
+  auto meta = co_await get_meta(isr, view.page, Consistency::strong);
+  if (!meta) co_return std::move(meta).error();
+  view.meta = *std::move(meta);
+  if (view.meta) {
+    if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
+    tags.insert(tags.end(), view.meta->tags.begin(), view.meta->tags.end());
+  }
+  std::sort(tags.begin(), tags.end());
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+  auto marks = co_await marks_of(isr, view.page, tags, Consistency::strong);
+  if (!marks) co_return std::move(marks).error();
+  view.seen_marks = seen(*marks, std::move(tags));
+  // Of the page that is there, only its own count.
+  std::erase_if(*marks, [&](const Mark& mark) {
+    return !mark.tag.empty() && view.meta && !std::ranges::binary_search(view.meta->tags, mark.tag);
+  });
+  view.freshness = judge(view.meta, *marks, isr.now());
   co_return view;
 }
 

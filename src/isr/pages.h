@@ -19,10 +19,15 @@ Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consist
 struct PageView {
   Page page;
   std::optional<MetaRow> meta;
-  Freshness freshness;  // With the marks of its tags and tenant.
+  Freshness freshness;                    // With the marks of its tags and tenant.
+  std::vector<SeenMark> seen_marks = {};  // Of view_before_render alone.
 };
 
 Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency);
+
+// Consistently, with all marks that the next render is to be judged by: of the tenant, of the tags that the page has and of
+// those that it will get, as far as the caller knows.
+Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags);
 
 // The current body. Empty: the page is missing (no META, or purged). `corrupt`: META points at a body that is gone or damaged;
 // regenerating the page heals it.

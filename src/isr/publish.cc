@@ -179,6 +179,10 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
   meta_.tags = rendered_.tags;
   std::sort(meta_.tags.begin(), meta_.tags.end());
   meta_.tags.erase(std::unique(meta_.tags.begin(), meta_.tags.end()), meta_.tags.end());
+  for (const SeenMark& mark : options_.seen_marks) {
+    if (mark.tag.empty() || std::ranges::binary_search(meta_.tags, mark.tag))
+      meta_.seen_marks.push_back(mark);
+  }
   if (!lease_.page.cache_key.empty()) {
     meta_.cache_key = lease_.page.cache_key;
   } else if (before_) {

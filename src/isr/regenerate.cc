@@ -29,7 +29,8 @@ class Regeneration {
  private:
   using Ended = std::optional<RegenerateOutcome>;
 
-  Task<Result<Ended>> look();
+  enum class Look { at_first, under_the_lease };
+  Task<Result<Ended>> look(Look when);
   Task<Result<Ended>> claim_request();
   Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
@@ -57,7 +58,7 @@ class Regeneration {
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
   for (int attempt = 0;; ++attempt) {
-    auto fresh = co_await look();
+    auto fresh = co_await look(Look::at_first);
     if (!fresh && fresh.error().code == ErrorCode::unavailable && attempt > 0 && may_wait()) {
       co_await pause(isr_, attempt);
       continue;
@@ -106,8 +107,13 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
 }
 
 // Ends the matter when the page is fresh and its body is there.
-Task<Result<Regeneration::Ended>> Regeneration::look() {
-  auto seen = co_await view(isr_, page_, Consistency::strong);
+Task<Result<Regeneration::Ended>> Regeneration::look(Look when) {
+  Result<PageView> seen = Error{};
+  if (when == Look::at_first) {
+    seen = co_await view(isr_, page_, Consistency::strong);
+  } else {
+    seen = co_await view_before_render(isr_, page_, options_.tags);
+  }
   if (!seen) co_return std::move(seen).error();
   seen_ = *std::move(seen);
   if (page_.cache_key.empty()) page_.cache_key = seen_.page.cache_key;
@@ -143,8 +149,9 @@ Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
 }
 
 Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
-  // Somebody may have been quicker between the first look and the lease.
-  auto fresh = co_await look();
+  // Somebody may have been quicker between the first look and the lease. What is marked from here on, the render may have
+  // missed.
+  auto fresh = co_await look(Look::under_the_lease);
   // One that is given back is free before its time; and whoever was quicker has taken it over, not we.
   const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease.acquired_at;
   const bool taken_over = expired && fresh && !*fresh;
@@ -207,6 +214,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
   if (!(*rendered)->store) co_return co_await not_stored(std::move(lease));
 
+  options_.publish.seen_marks = seen_.seen_marks;
   auto outcome = co_await publish(isr_, lease, **std::move(rendered), options_.publish);
   if (!outcome) {
     // `invalid` is the renderer's mistake; anything else may pass. After `ambiguous` LOCK says who is right.

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "facetheory/isr/pages.h"
 #include "facetheory/isr/publish.h"
@@ -42,7 +43,10 @@ enum class RegenerateEvent {
 struct RegenerateOptions {
   std::chrono::seconds lease{30};
   std::string owner = {};
-  PublishOptions publish = {};  // Its `request` is filled in here.
+  PublishOptions publish = {};  // Its `request` and `seen_marks` are filled in here.
+  // Those that the page will get, as far as they are known before it is rendered. Of an invalidation of any other tag that the
+  // page does not have already, clocks decide whether it came before the render or after.
+  std::vector<std::string> tags = {};
   // The idempotency key and the inputs that must be the same in every retry.
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};

@@ -1,6 +1,8 @@
 #include "facetheory/isr/rows.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <utility>
 
 #include "facetheory/base/utf8.h"
@@ -101,6 +103,30 @@ void set_if(Attributes& attributes, std::string name, const std::vector<std::str
   if (!values.empty()) attributes.set(std::move(name), StringSet(values));
 }
 
+// A mark that was seen, as META has it: "3 1794746425 0 0 news", the row's counts and times and the tag; 0 is none.
+std::string to_text(const SeenMark& seen) {
+  const TagRow& row = seen.row;
+  return std::to_string(row.invalidations) + ' ' + std::to_string(row.invalidated_at.value_or(0)) + ' ' +
+         std::to_string(row.purges) + ' ' + std::to_string(row.purged_at.value_or(0)) + ' ' + seen.tag;
+}
+
+std::optional<SeenMark> seen_mark(std::string_view text) {
+  std::array<std::int64_t, 4> numbers{};
+  for (std::int64_t& number : numbers) {
+    const std::string_view digits = text.substr(0, text.find(' '));
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+    if (!whole || digits.size() == text.size()) return std::nullopt;
+    text.remove_prefix(digits.size() + 1);
+  }
+  SeenMark seen{std::string(text), {}};
+  seen.row.invalidations = numbers[0];
+  if (numbers[1] != 0) seen.row.invalidated_at = numbers[1];
+  seen.row.purges = numbers[2];
+  if (numbers[3] != 0) seen.row.purged_at = numbers[3];
+  return seen;
+}
+
 // What META and VER# have in common.
 template <typename Row>
 void set_generation(Attributes& attributes, const Row& row) {
@@ -154,6 +180,15 @@ Result<MetaRow> read_meta(const Item& item) {
   meta.pinned = row.boolean("pinned", false);
   meta.last_generated_at = row.integer("last_generated_at");
   meta.cache_key = row.text("cache_key");
+  for (const std::string& text : row.texts("seen_marks")) {
+    if (auto seen = seen_mark(text)) {
+      meta.seen_marks.push_back(*std::move(seen));
+    } else {
+      row.wrong("seen_marks", Value(text), "four numbers and a tag");
+    }
+  }
+  std::sort(meta.seen_marks.begin(), meta.seen_marks.end(),
+            [](const SeenMark& left, const SeenMark& right) { return left.tag < right.tag; });
   return row.finish(std::move(meta));
 }
 
@@ -219,6 +254,8 @@ Result<TagRow> read_tag(const Item& item) {
   TagRow tag;
   tag.invalidated_at = row.integer("invalidated_at");
   tag.purged_at = row.integer("purged_at");
+  tag.invalidations = row.integer("invalidations").value_or(0);
+  tag.purges = row.integer("purges").value_or(0);
   return row.finish(tag);
 }
 
@@ -229,6 +266,10 @@ Item to_item(std::string_view pk, const MetaRow& row) {
   set_if(attributes, "current_sk", row.current_sk);
   if (row.pinned) attributes.set("pinned", true);
   set_if(attributes, "last_generated_at", row.last_generated_at);
+  std::vector<std::string> seen;
+  for (const SeenMark& mark : row.seen_marks)
+    seen.push_back(to_text(mark));
+  set_if(attributes, "seen_marks", seen);
   return item;
 }
 

@@ -23,6 +23,24 @@ inline constexpr std::string_view kLockSk = "LOCK";
 inline constexpr std::string_view kVersionPrefix = "VER#";
 inline constexpr std::string_view kRequestPrefix = "REQ#";
 
+// The row of a tag, or of a tenant as a whole. Each change raises a count, so that two states of the row are never the same.
+struct TagRow {
+  std::optional<std::int64_t> invalidated_at = {};  // Renders that began at or before it are stale,
+  std::optional<std::int64_t> purged_at = {};       // and at or before this one, missing.
+  std::int64_t invalidations = 0;                   // How often it was invalidated, by those who count,
+  std::int64_t purges = 0;                          // and purged.
+
+  friend bool operator==(const TagRow&, const TagRow&) = default;
+};
+
+// What a render found of a tag's row before it began; the empty tag is the tenant as a whole.
+struct SeenMark {
+  std::string tag;
+  TagRow row = {};  // Without anything: there was none.
+
+  friend bool operator==(const SeenMark&, const SeenMark&) = default;
+};
+
 // META: the page's pointer.
 struct MetaRow {
   std::string s3_key;
@@ -37,6 +55,8 @@ struct MetaRow {
   bool pinned = false;
   std::optional<std::int64_t> last_generated_at = {};  // The truth while generated_at is 0.
   std::optional<std::string> cache_key = {};
+  // The marks of its tags and its tenant, as far as the render looked for them. Sorted by tag.
+  std::vector<SeenMark> seen_marks = {};
 
   // When the latest render that was ever current began.
   std::int64_t newest_generation() const { return std::max(generated_at, last_generated_at.value_or(0)); }
@@ -104,14 +124,6 @@ struct RequestRow {
   bool expired_at(std::int64_t now) const { return ttl && *ttl <= now; }
 
   friend bool operator==(const RequestRow&, const RequestRow&) = default;
-};
-
-// The row of a tag, or of a tenant as a whole.
-struct TagRow {
-  std::optional<std::int64_t> invalidated_at = {};  // Renders that began at or before it are stale,
-  std::optional<std::int64_t> purged_at = {};       // and at or before this one, missing.
-
-  friend bool operator==(const TagRow&, const TagRow&) = default;
 };
 
 Key meta_key(std::string_view pk);

@@ -39,6 +39,35 @@ TEST(MetaRow, IgnoresAttributesItDoesNotKnow) {
                                       {"map", Attributes{{"a", 1}}}})));
 }
 
+TEST(MetaRow, KeepsWhatARenderSawOfMarks) {
+  MetaRow meta;
+  meta.s3_key = "k";
+  meta.generated_at = 7;
+  meta.revalidate_seconds = 60;
+  meta.tags = {"a tag with spaces", "news"};
+  meta.seen_marks = {{"", {}},
+                     {"a tag with spaces", {.invalidated_at = 1794746425, .invalidations = 3}},
+                     {"news", {.purged_at = 5, .purges = 1}}};
+  const Item stored = to_item("CACHE#abc", meta);
+  EXPECT_EQ(*stored.attributes.find("seen_marks"),
+            Value(StringSet{"0 0 0 0 ", "3 1794746425 0 0 a tag with spaces", "0 0 1 5 news"}));
+  const auto read = read_meta(stored);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(*read, meta);
+}
+
+TEST(MetaRow, OfMarksThatNobodyCanReadIsRefused) {
+  for (const char* wrong : {"", "news", "1 2 3 news", "1 2 3 4", "1 2 3 x news", "1 2  3 4 news",
+                            "1 2 3 99999999999999999999 news"}) {
+    EXPECT_THAT(refusal(read_meta(item("META", {{"s3_key", "k"},
+                                                {"generated_at", 7},
+                                                {"revalidate_seconds", 60},
+                                                {"seen_marks", StringSet{wrong}}}))),
+                HasSubstr("seen_marks"))
+        << wrong;
+  }
+}
+
 TEST(MetaRow, DropsFractionsOfASecond) {
   const auto meta = read_meta(item(
       "META",

@@ -24,6 +24,44 @@ class InvalidateTest : public ProtocolSuite {
     page.tags = std::move(tags);
     done([&] { return publish(isr_, lease, page, {}); });
   }
+
+  // A worker whose clock is off; past all faults, so that renders can be counted.
+  struct SkewedWorker {
+    SkewedWorker(InvalidateTest& test, seconds skew)
+        : test_(test), isr_{*test.plain_.table, *test.plain_.bodies, clock_, test.random_, {}} {
+      clock_.set_now(test.clock_.now() + skew);
+    }
+    // `known`: tags, before the render; `answered`: those that the page gets.
+    void regenerates(std::vector<std::string> known, std::vector<std::string> answered,
+                     std::function<Task<Result<TagRow>>()> meanwhile = {}) {
+      const Renderer renderer = [&](RenderContext) -> Task<Result<Rendered>> {
+        ++renders_;
+        if (meanwhile) {
+          const auto marked = co_await meanwhile();
+          EXPECT_TRUE(marked);
+        }
+        Rendered page = test_.rendered("render " + std::to_string(renders_));
+        page.tags = answered;
+        page.revalidate = seconds(3600);
+        co_return page;
+      };
+      RegenerateOptions options;
+      options.tags = std::move(known);
+      const auto outcome = run(regenerate(isr_, test_.page_, renderer, std::move(options)));
+      ASSERT_TRUE(outcome) << to_string(outcome.error());
+    }
+    Task<Result<TagRow>> marking(const std::string& tag, MarkKind kind) const {
+      return mark_tag(isr_, test_.page_.tenant, tag, kind);
+    }
+    void marks(const std::string& tag, MarkKind kind) const { ASSERT_TRUE(run(marking(tag, kind))); }
+    int renders() const { return renders_; }
+
+   private:
+    InvalidateTest& test_;
+    ManualClock clock_;
+    const Isr isr_;
+    int renders_ = 0;
+  };
 };
 
 TEST_P(InvalidateTest, PageIsStaleForEveryReaderAndKeepsItsBody) {
@@ -167,11 +205,97 @@ TEST_P(InvalidateTest, TagReachesAsFarAheadAsClocksMayDiffer) {
   EXPECT_EQ(state(), PageState::fresh);
 }
 
+// Five seconds are beyond the allowance for clocks.
+TEST_P(InvalidateTest, NoClockDecidesWhetherARenderOfOursBeganBeforeAMark) {
+  const std::string key = page_.cache_key;
+  for (const MarkKind kind : {MarkKind::invalidate, MarkKind::purge}) {
+    for (const bool whole_tenant : {false, true}) {
+      for (const int skew : {-100, -5, -1, 0, 1, 5, 100}) {
+        const std::string suffix = std::to_string(skew) +
+                                   (kind == MarkKind::purge ? " purged " : " invalidated ") +
+                                   (whole_tenant ? "as a whole" : "");
+        const std::string name = key.substr(key.rfind('/') + 1);
+        page_ = *page_of(key + " " + suffix, "tenant " + name + suffix);
+        const std::string marked = whole_tenant ? "" : tag("news");
+        SkewedWorker worker(*this, seconds(skew));
+        SkewedWorker operator_of(*this, seconds(0));
+        worker.regenerates({tag("news")}, {tag("news")});
+        EXPECT_EQ(state(), PageState::fresh) << suffix;
+        operator_of.marks(marked, kind);
+        EXPECT_EQ(state(), kind == MarkKind::purge ? PageState::missing : PageState::stale) << suffix;
+        worker.regenerates({tag("news")}, {tag("news")});  // At once.
+        EXPECT_EQ(state(), PageState::fresh) << suffix;
+        worker.regenerates({tag("news")}, {tag("news")});
+        EXPECT_EQ(worker.renders(), 2) << suffix;  // No more than one for the mark.
+        operator_of.marks(marked, kind);           // In the same second as the first.
+        EXPECT_NE(state(), PageState::fresh) << suffix;
+      }
+    }
+  }
+}
+
+TEST_P(InvalidateTest, AMarkThatIsSetWhileAPageIsRenderedIsNotLostToItWhateverTheClocks) {
+  for (const int skew : {-100, 0, 100}) {
+    SkewedWorker worker(*this, seconds(0));
+    SkewedWorker operator_of(*this, seconds(skew));
+    worker.regenerates({tag("news")}, {tag("news")},
+                       [&] { return operator_of.marking(tag("news"), MarkKind::invalidate); });
+    EXPECT_EQ(state(), PageState::stale) << skew;
+    worker.regenerates({tag("news")}, {tag("news")});
+    EXPECT_EQ(state(), PageState::fresh) << skew;
+    done([&] { return purge(isr_, page_); });
+  }
+}
+
+TEST_P(InvalidateTest, ATagThatOnlyTheAnswerNamesCostsAtMostOneMoreRender) {
+  SkewedWorker worker(*this, seconds(0));
+  worker.marks(tag("named late"), MarkKind::invalidate);
+  worker.regenerates({}, {tag("named late")});
+  EXPECT_EQ(state(), PageState::stale);  // It may have begun before, by another clock.
+  worker.regenerates({}, {tag("named late")});
+  EXPECT_EQ(state(), PageState::fresh);  // Since then the page itself says that it has the tag.
+  worker.marks(tag("named late"), MarkKind::invalidate);
+  EXPECT_EQ(state(), PageState::stale);
+  worker.regenerates({}, {tag("named late")});
+  EXPECT_EQ(state(), PageState::fresh);
+  EXPECT_EQ(worker.renders(), 3);
+}
+
+TEST_P(InvalidateTest, WhereAnotherWriterHasReplacedMetaTheTimeDecidesAboutTheTenant) {
+  SkewedWorker worker(*this, seconds(0));
+  page_ = *page_of(page_.cache_key, "tenant " + page_.cache_key.substr(page_.cache_key.rfind('/') + 1));
+  worker.regenerates({tag("news")}, {tag("news")});
+  put("META", {{"s3_key", *text("META", "s3_key")}, {"generated_at", now()}, {"revalidate_seconds", 3600}});
+  EXPECT_EQ(state(), PageState::fresh);
+  worker.marks("", MarkKind::invalidate);
+  EXPECT_EQ(state(), PageState::stale);
+  worker.regenerates({tag("news")}, {tag("news")});
+  EXPECT_EQ(state(), PageState::fresh);
+  EXPECT_EQ(worker.renders(), 2);
+}
+
+TEST_P(InvalidateTest, WhatIsRolledBackToAfterAPurgeIsServedAtOnce) {
+  const Lease lease = acquired();
+  Rendered page = rendered();
+  page.tags = {tag("purged")};
+  PublishOptions options;
+  options.history = 2;
+  done([&] { return publish(isr_, lease, page, options); });
+  done([&] { return mark_tag(isr_, "", tag("purged"), MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+  const std::string version = done([&] { return versions(isr_, page_); }).front().sk;
+  done([&] { return rollback(isr_, page_, version); });
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, "", tag("purged"), MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+}
+
 TEST_P(InvalidateTest, TagMarkNeverGoesBack) {
   const TagRow first = done([&] { return mark_tag(isr_, "", tag("back"), MarkKind::invalidate); });
   clock_.set_now(clock_.now() - std::chrono::seconds(100));
   const TagRow second = done([&] { return mark_tag(isr_, "", tag("back"), MarkKind::invalidate); });
   EXPECT_EQ(second.invalidated_at, first.invalidated_at);
+  EXPECT_GT(second.invalidations, first.invalidations);
 }
 
 TEST_P(InvalidateTest, TagPurgeMakesThePageMissing) {

@@ -364,7 +364,8 @@ class Gateway:
                 text += f"\n{key} = {value}"
         host = "" if "host =" in self.parts["origin"] else f'host = "{self.name}"'
         text += f'\n[limits]\n{self.parts["limits"]}\n[origins.web]\nurl = "http://127.0.0.1:{self.origin_port}"\n{host}\n{self.parts["origin"]}\n'
-        text += f'[defaults]\nlease = "2s"\n{self.parts["defaults"]}\n{self.parts["routes"]}\n'
+        lease = "" if "lease =" in self.parts["defaults"] else 'lease = "2s"'
+        text += f'[defaults]\n{lease}\n{self.parts["defaults"]}\n{self.parts["routes"]}\n'
         self.file.write_text(text)
 
     def _read(self):

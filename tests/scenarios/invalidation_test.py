@@ -3,6 +3,9 @@
 
     invalidation_test.py --facetheory build/release/facetheory [WORD...]
 """
+import email.utils
+import json
+import threading
 import time
 
 import harness
@@ -79,6 +82,75 @@ def a_tag_invalidates_all_its_pages_for_the_very_next_request(s):
     there.get("/a").is_(200, "miss", 2)
     here.get("/b").is_(200, "miss", 2)
     there.get("/c").is_(200, "hit", 1)
+
+
+TAGGED = [f"/tagged/{i}" for i in range(30)]
+
+
+def with_clock(offset):
+    """Of a gateway: its clock is wrong by so many seconds."""
+    return {"LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME": f"{offset:+}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+def one_invalidation_is_one_render(s, gateways, *words, seconds=5):
+    """Of each of thirty pages, although everybody asks for them all the time. Returns what was answered."""
+    s.origin.delay = 0.05
+    s.origin.windows.update({path: [3600] for path in TAGGED})
+    s.origin.fields.update({path: {"Cache-Tag": "news"} for path in TAGGED})
+    for path in TAGGED:
+        gateways[0].get(path).is_(200, "miss", 1)
+    over = threading.Event()
+
+    def ask(gateway):
+        client, answers = gateway.client(), []
+        while not over.is_set():
+            answers += [client(path) for path in TAGGED]
+        client.close()
+        return answers
+
+    with harness.concurrent.futures.ThreadPoolExecutor(len(gateways)) as pool:
+        asking = [pool.submit(ask, gateway) for gateway in gateways]
+        try:
+            time.sleep(1)
+            s.cli("invalidate", *words)
+            time.sleep(seconds)
+        finally:
+            over.set()
+        answers = [answer for asked in asking for answer in asked.result()]
+    same({a.status for a in answers}, {200}, "statuses")
+    check({a.render for a in answers} == {1, 2}, f"renders that were served: { {a.render for a in answers} }")
+    same({path: s.origin.count(path) for path in TAGGED}, {path: 2 for path in TAGGED}, "renders")
+    for gateway in gateways:
+        for path in TAGGED:
+            gateway.get(path).is_(200, "hit", 2)
+    return answers
+
+
+def one_invalidation_of_a_tag_under_load_is_one_render_of_each_page_and_keeps_the_history(s):
+    gateway = s.gateway(defaults="history = 3")
+    one_invalidation_is_one_render(s, [gateway], "--tag", "news")
+    for path in TAGGED:
+        kept = json.loads(s.cli("versions", f"http://{harness.HOST}{path}", "--json"))["versions"]
+        same(len(kept), 2, f"versions of {path}")
+
+
+def one_purge_of_a_tag_under_load_is_one_render_of_each_page(s):
+    answers = one_invalidation_is_one_render(s, [s.gateway()], "--tag", "news", "--purge")
+    check("stale" not in {a.isr for a in answers}, "a purged page was served as stale")
+
+
+def one_invalidation_of_a_tenant_under_load_is_one_render_of_each_page(s):
+    gateway = s.gateway(defaults='tenant = "host"')
+    one_invalidation_is_one_render(s, [gateway], "--whole-tenant", harness.HOST)
+
+
+def on_DynamoDB_with_clocks_far_apart_one_invalidation_of_a_tag_is_one_render_of_each_page_in_the_fleet(s):
+    s.on("aws")
+    # A lease must be longer than clocks may differ, or whoever is ahead takes it away.
+    gateways = [s.gateway(f"gateway{i}", defaults='lease = "30s"', environment=with_clock(offset)) for i, offset in enumerate((0, -5, 5))]
+    dates = [email.utils.parsedate_to_datetime(g.get(f"/date/{g.name}").fields["date"]) for g in gateways]
+    check((dates[2] - dates[1]).total_seconds() >= 8, f"the clocks are not apart: {dates}")
+    one_invalidation_is_one_render(s, gateways, "--tag", "news", seconds=8)
 
 
 def a_purged_page_is_not_even_served_as_stale(s):

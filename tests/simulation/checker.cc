@@ -317,10 +317,30 @@ void Checker::check_publish(Context& context) {
   acquisition.published = true;
   operation.published = true;
   page.last_published = page.current = acquisition.sequence;
+  page.render_began = std::max(acquisition.sequence, acquisition.render_began);
+  if (!operation.foreign) check_birth(context, acquisition);
   page.current_is_foreign = operation.foreign;
   page.publications.push_back(
       {context.commit.operation, text_in(after, "s3_key"), acquisition.applied_at, operation.foreign});
   context.published_token = token;
+}
+
+void Checker::check_birth(const Context& context, const Acquisition& acquisition) {
+  const auto& meta = context.meta->after;
+  for (const auto& [mark_pk, mark] : marks_) {
+    const std::string tag = tag_of(mark_pk);
+    if (tenant_of(mark_pk) != tenant_of(context.pk) || mark.changed > acquisition.sequence) continue;
+    if (!seen_of(meta, tag)) continue;
+    count("births compared");
+    if (invalidated_since(meta, tag, mark.row) || purged_since(meta, tag, mark.row))
+      violate("birth: META of " + context.pk + " is not current although " + mark_pk +
+              " was last marked before the lease was acquired");
+  }
+}
+
+void Checker::render_began(const std::string& token) {
+  const auto found = acquisitions_.find(token);
+  if (found != acquisitions_.end()) found->second.render_began = ++sequence_;
 }
 
 void Checker::check_version(Context& context, const Change& change) {
@@ -478,7 +498,9 @@ void Checker::check_mark(Known& operation, const Change& change) {
   const auto goes_back = [&](std::string_view attribute) {
     return number_in(change.after, attribute).value_or(0) < number_in(change.before, attribute).value_or(0);
   };
-  if (goes_back("invalidated_at") || goes_back("purged_at")) violate("mark: " + change.key.pk + " went back");
+  if (goes_back("invalidated_at") || goes_back("purged_at") || goes_back("invalidations") ||
+      goes_back("purges"))
+    violate("mark: " + change.key.pk + " went back");
   if (operation.intent != Intent::mark)
     violate("mark: " + change.key.pk + " was changed by " + std::string(name(operation.intent)));
   mark.row = change.after;
@@ -493,13 +515,12 @@ void Checker::check_marks_of(const std::string& pk, const PageRows& page) {
   if (generated_at == 0 || page.current == 0 || page.current_is_foreign || is_true(page.meta, "pinned"))
     return;
   for (const auto& [mark_pk, mark] : marks_) {
-    if (tenant_of(mark_pk) != tenant_of(pk) || mark.began < page.current) continue;
+    if (tenant_of(mark_pk) != tenant_of(pk) || mark.began < page.render_began) continue;
     const std::string tag = tag_of(mark_pk);
     if (!tag.empty() && !carries(page.meta, tag)) continue;
+    if (!settings_.clocks_are_close && !seen_of(page.meta, tag)) continue;  // Then times decide.
     count("marks compared");
-    const std::int64_t marked_at = std::max(number_in(mark.row, "invalidated_at").value_or(0),
-                                            number_in(mark.row, "purged_at").value_or(0));
-    if (generated_at > marked_at) {
+    if (!invalidated_since(page.meta, tag, mark.row) && !purged_since(page.meta, tag, mark.row)) {
       violate("barrier: META of " + pk + " is fresh although " + mark_pk +
               " was marked after its render had begun");
     }
@@ -634,7 +655,7 @@ bool Checker::is_purged(const std::string& pk, const std::optional<Attributes>& 
   for (const auto& [mark_pk, mark] : marks_) {
     if (tenant_of(mark_pk) != tenant_of(pk) || (!tag_of(mark_pk).empty() && !carries(meta, tag_of(mark_pk))))
       continue;
-    if (number_in(mark.row, "purged_at").value_or(-1) >= newest_in(meta)) return true;
+    if (purged_since(meta, tag_of(mark_pk), mark.row)) return true;
   }
   return false;
 }
@@ -654,8 +675,8 @@ void Checker::check_read(const Known& operation, const Report& report, Millis ow
     for (const auto& [pk, mark] : marks_) {
       if (tenant_of(pk) != tenant_of(operation.pk)) continue;
       if (!tag_of(pk).empty() && !carries(meta, tag_of(pk))) continue;
-      if (number_in(mark.row, "purged_at").value_or(-1) >= newest_in(meta)) return Report::Kind::missing;
-      const bool marked = number_in(mark.row, "invalidated_at").value_or(-1) >= generated_at;
+      if (purged_since(meta, tag_of(pk), mark.row)) return Report::Kind::missing;
+      const bool marked = invalidated_since(meta, tag_of(pk), mark.row);
       if (marked && !is_true(meta, "pinned")) kind = Report::Kind::stale;
     }
     return kind;

@@ -14,6 +14,7 @@
 //              versions never go back.
 //   barrier    What was acquired before an invalidation, purge or rollback never becomes current after it; a page
 //              whose render began before a tag was marked is stale.
+//   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks show.
 //   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed.
 //   requests   A record completes once, keeps its hash, and is taken over only when its time is over.
 //   reports    What an operation says is what happened.
@@ -115,6 +116,7 @@ struct Commit {
 
 struct CheckerSettings {
   std::int64_t longest_lease = 900;
+  bool clocks_are_close = true;  // No two differ by more than what is allowed for.
 };
 
 class Checker {
@@ -125,6 +127,8 @@ class Checker {
   void end(std::uint64_t operation, const Report& report, Millis own_clock);
   // An answer to this operation was lost: it may have been carried out, or will be.
   void answer_lost(std::uint64_t operation);
+  // The operation's renderer is called, under that lease.
+  void render_began(const std::string& token);
   // The operation's renderer failed, under that lease.
   void render_failed(const std::string& token) { failed_tokens_.insert(token); }
   // What was rendered under that lease is not to be stored.
@@ -156,7 +160,8 @@ class Checker {
     std::uint64_t sequence = 0;
     Millis applied_at = 0;
     bool published = false;
-    bool nobodys = false;  // A backoff: no one may publish under it.
+    bool nobodys = false;            // A backoff: no one may publish under it.
+    std::uint64_t render_began = 0;  // 0: nobody said so.
   };
   struct Publication {
     std::uint64_t operation = 0;
@@ -177,6 +182,7 @@ class Checker {
     std::uint64_t barrier = 0;         // Leases acquired before it publish nothing any more.
     std::uint64_t last_published = 0;  // Acquisition of the page that became current last;
     std::uint64_t current = 0;         // of the one that is current, 0: a rollback's.
+    std::uint64_t render_began = 0;    // Likewise; without a word of it, when its lease was acquired.
     bool current_is_foreign = false;
     std::uint64_t pinned_or_rolled = 0;  // When that happened last.
     std::int64_t highest_version = 0;
@@ -212,6 +218,7 @@ class Checker {
   void check_meta(Context& context);
   void check_publish(Context& context);
   void check_withdrawal(Context& context);
+  void check_birth(const Context& context, const Acquisition& acquisition);
   void check_version(Context& context, const Change& change);
   void check_request(Context& context, const Change& change);
   void check_after(Context& context);

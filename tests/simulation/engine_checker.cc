@@ -101,8 +101,8 @@ EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::op
                                     [before](const MarkState& state) { return state.since >= before; });
     if (later == states.begin() || std::prev(later)->since < since) continue;
     const std::optional<Attributes>& row = std::prev(later)->row;
-    if (number_in(row, "purged_at").value_or(-1) >= newest_in(meta)) return Marked::purged;
-    const bool invalidated = number_in(row, "invalidated_at").value_or(-1) >= newest_in(meta);
+    if (purged_since(meta, tag, row)) return Marked::purged;
+    const bool invalidated = invalidated_since(meta, tag, row);
     if (invalidated && !is_true(meta, "pinned")) verdict = Marked::invalidated;
   }
   return verdict;

@@ -175,6 +175,7 @@ Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string req
                                                       .token = token,
                                                       .rejecting = rejecting},
                                                      fleet_.scheduler.now());
+  fleet_.checker.render_began(token);
   say("renders " + context.page.pk + " under " + token);
   Rendered rendered;
   rendered.body.metadata.content_type = "text/html";
@@ -230,6 +231,7 @@ Task<void> EngineNode::visit() {
       request.inputs = {{"policy", "p1"}, {"variant", party_.happens(88) ? "0" : "1"}};
     }
     request.only_if_cached = party_.happens(5);
+    if (party_.happens(50)) request.tags = {"blue", "red"};
     if (party_.happens(20)) {
       const Review review{.suits = party_.happens(70),
                           .fresh = party_.happens(70),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -49,6 +50,42 @@ inline bool carries(const std::optional<Attributes>& meta, std::string_view tag)
 inline std::int64_t newest_in(const std::optional<Attributes>& meta) {
   return std::max(number_in(meta, "generated_at").value_or(0),
                   number_in(meta, "last_generated_at").value_or(0));
+}
+
+// What the render of a page saw of a tag's row, as META has it: counts and times of invalidations and purges. The empty tag is
+// the tenant as a whole.
+struct SeenNumbers {
+  std::int64_t invalidations = 0, invalidated_at = 0, purges = 0, purged_at = 0;
+};
+inline std::optional<SeenNumbers> seen_of(const std::optional<Attributes>& meta, const std::string& tag) {
+  const Value* value = meta ? meta->find("seen_marks") : nullptr;
+  const auto* all = value == nullptr ? nullptr : value->as<StringSet>();
+  if (all == nullptr) return std::nullopt;
+  for (const std::string& text : *all) {
+    std::istringstream words(text);
+    SeenNumbers seen;
+    words >> seen.invalidations >> seen.invalidated_at >> seen.purges >> seen.purged_at;
+    std::string name;
+    std::getline(words.ignore(), name);
+    if (name == tag) return seen;
+  }
+  return std::nullopt;
+}
+
+// Whether a tag's row was invalidated, or purged, since the render of this page; by times, where META does not say.
+inline bool invalidated_since(const std::optional<Attributes>& meta, const std::string& tag,
+                              const std::optional<Attributes>& row) {
+  const std::int64_t at = number_in(row, "invalidated_at").value_or(-1);
+  const auto seen = seen_of(meta, tag);
+  if (!seen) return at >= newest_in(meta);
+  return number_in(row, "invalidations").value_or(0) > seen->invalidations || at > seen->invalidated_at;
+}
+inline bool purged_since(const std::optional<Attributes>& meta, const std::string& tag,
+                         const std::optional<Attributes>& row) {
+  const std::int64_t at = number_in(row, "purged_at").value_or(-1);
+  const auto seen = seen_of(meta, tag);
+  if (!seen) return at >= newest_in(meta);
+  return number_in(row, "purges").value_or(0) > seen->purges || at > seen->purged_at;
 }
 
 inline bool is_page(const std::string& pk) {

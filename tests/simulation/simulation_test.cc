@@ -41,6 +41,7 @@ TEST_F(Simulation, WhatAlwaysHoldsAlwaysHolds) {
                            "unpinned",
                            "marked",
                            "marks compared",
+                           "births compared",
                            "window closed",
                            "verdicts compared",
                            "VER# made",

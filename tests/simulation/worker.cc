@@ -156,6 +156,7 @@ PublishOptions Worker::options_for(const Target& target) {
 }
 
 Task<Result<Rendered>> Worker::render(RenderContext context) {
+  fleet_.checker.render_began(context.lease.token);
   const Millis lease = std::chrono::milliseconds(context.lease.length).count();
   const bool quick = healthy_ || me_.happens(50);
   co_await sleep_up_to(me_, quick ? 400 : me_.happens(60) ? lease + lease / 2 : 3 * lease);
@@ -182,6 +183,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
   if (!certainly && me_.happens(30)) options.wait = seconds_between(me_, 1, 6);
   if (certainly) options.publish.monotonic = false;
   options.fail_in_backoff = !certainly && me_.happens(30);
+  if (me_.happens(50)) options.tags = {"blue", "red"};
   Operation operation{.intent = Intent::regenerate, .pk = target.page.pk, .history = target.history};
   if (id) {
     options.request_id = id;
