@@ -330,7 +330,8 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
         if (stale) co_return stale;
       }
     }
-    if (boarding.began && request.readable) {
+    // Where a stale page may be served if the render fails, nothing is sent before it has succeeded.
+    if (boarding.began && request.readable && !verdict.when_failed) {
       co_await request.readable->wait(isr_.clock, deadline - isr_.clock.monotonic());
       bool ended = co_await flight->ended.wait(isr_.clock, kWholePatience);
       if (!ended && flights_->has_rendered(*flight))
@@ -339,6 +340,7 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
       if (is_readable && !ended) co_return Served{ServedAs::live, nullptr, {}, "it is being rendered"};
     }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
+    if (boarding.began && ended) request.readable.reset();  // It told of that render, and of no other.
     const bool no_turn = ended && *flight->outcome && std::holds_alternative<NoTurn>(**flight->outcome);
     const bool for_nobody = no_turn && !flights_->was_refused(*flight) && !request.left.stop_requested();
     if (for_nobody && isr_.clock.monotonic() < deadline) continue;  // It was given up just before we came.
@@ -379,11 +381,13 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
                                                 const Verdict& verdict) {
   const std::shared_ptr<Flight> flight = boarding.flight;
   if (!*flight->outcome) {
-    // Table or bodies failed under the flight. What it may have rendered all the same is for nobody: whether it is still
-    // true, only the table could tell.
+    // Table or bodies failed under the flight. What it may have rendered all the same is for whoever it was rendered for: whether
+    // it is still true for those who came later, only the table could tell.
     Error why = flight->outcome->error();
     auto stale = co_await fall_back(request, pointer, verdict, why, nullptr);
     if (stale) co_return stale;
+    if (boarding.began && flight->rendered && flight->is_page)
+      co_return Served{ServedAs::uncached, flight->rendered, flight->would_be, why.message};
     ServeRequest again = request;
     Renderer by = renderer;
     co_return co_await serve_without_stores(std::move(again), std::move(by), std::move(why));

@@ -304,12 +304,28 @@ TEST_F(EngineTest, PageWhoseBodyCannotBeReadIsRenderedAndNotStored) {
   engines_.pop_back();
 }
 
-TEST_F(EngineTest, PageThatCannotBeStoredIsRenderedForEachWhoWaitedForIt) {
+TEST_F(EngineTest, PageThatCannotBeStoredIsForWhoeverItWasRenderedFor) {
   script_->queue("write", Fault::none, 1);  // The lease.
   script_->queue("write", Fault::fail, 10);
   Asked asked = ask(request(), renderer());
   ASSERT_TRUE(pass_until([&] { return asked.is_answered(); }));
-  EXPECT_EQ(asked.get(), "uncached: page 2");
+  EXPECT_EQ(asked.get(), "uncached: page 1");
+  EXPECT_EQ(renders_, 1);
+  script_->clear();
+  EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
+}
+
+TEST_F(EngineTest, PageThatCannotBeStoredIsRenderedAnewForEachWhoJoined) {
+  script_->queue("write", Fault::none, 1);  // The lease.
+  script_->queue("write", Fault::fail, 10);
+  Asked first = ask(request(), behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  Asked joined = ask(request(), renderer());
+  ASSERT_TRUE(eventually([&] { return engine_->gauges().waiters == 2; }));
+  gate_.set();
+  ASSERT_TRUE(pass_until([&] { return first.is_answered() && joined.is_answered(); }));
+  EXPECT_EQ(first.get(), "uncached: page 1");
+  EXPECT_EQ(joined.get(), "uncached: page 2");
   script_->clear();
   EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
 }

@@ -287,11 +287,11 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   options.turn = [&] { return take_turn(flight, request.policy.render_limit); };
   options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
   auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
+  if (body) flight.rendered = memory_->prepared(*std::move(body)).body;
   if (!outcome) {
     memory_->distrust(request.page.pk);
     co_return outcome;
   }
-  if (body) flight.rendered = memory_->prepared(*std::move(body)).body;
   remember(request.page.pk, *outcome);
   co_await look_at_marks(flight, request.page, *outcome);
   co_return outcome;

@@ -250,7 +250,9 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     // reads is not given to an origin that may take it for another request.
     const bool has_body = exchange_ != nullptr && exchange_->has_body();
     serve.renders_missing = has_body || (!asked_.rules.head && !asked_.rules.range);
-    if (live && may_stream && !has_condition(asked_.headers)) serve.readable = live->readable();
+    // A part, or no more than the head, can only be told of a page that is whole.
+    const bool wants_all = !asked_.rules.head && !asked_.rules.range && !has_condition(asked_.headers);
+    if (live && may_stream && wants_all) serve.readable = live->readable();
     const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
       serve.request_id = std::string(*id);

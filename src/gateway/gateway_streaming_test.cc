@@ -123,6 +123,74 @@ TEST_F(GatewayStreaming, WhatIsForOneClientBeginsAtOnceAndIsAskedForOnce) {
   EXPECT_EQ(asked(), 1U);
 }
 
+// The render loses its lease before the origin answers.
+TEST_F(GatewayStreaming, WhatIsForOneClientIsAskedForOnceAlsoWhenThePageIsInvalidatedMeanwhile) {
+  for (const char* fields :
+       {"Cache-Control: private\r\n", "Set-Cookie: a=b\r\n", "Cache-Control: no-store\r\n"}) {
+    test::Gate answering;
+    start([&](Peer& peer) {
+      while (const auto request = peer.read_request()) {
+        if (request->starts_with("POST ")) {
+          peer.write(http_answer(200, "changed"));
+          continue;
+        }
+        answering.wait();
+        peer.write("HTTP/1.1 200 OK\r\n" + std::string(fields) + kChunked + "a\r\nfirst half\r\n");
+        std::this_thread::sleep_for(60ms);
+        peer.write("c\r\n second half\r\n0\r\n\r\n");
+      }
+    });
+    RawClient first(port());
+    first.send(asking("GET"));
+    while (asked() < 1)
+      std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(ask("POST", "Content-Length: 0\r\n").status, 200);
+    answering.open();
+    const Reply reply = read_reply(first);
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.body, "first half second half") << fields;
+    EXPECT_EQ(asked(), 2U) << fields;  // With the POST.
+    first.send("GET /other HTTP/1.1\r\nHost: site.test\r\n\r\n");
+    EXPECT_EQ(read_reply(first).body, "first half second half");
+  }
+}
+
+TEST_F(GatewayStreaming, APartOfAStalePageIsAPartOfTheNewOne) {
+  start([](Peer& peer) {
+    while (peer.read_request()) {
+      peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nContent-Length: 22\r\n\r\nfirst half");
+      std::this_thread::sleep_for(100ms);  // Longer than a whole page is waited for.
+      peer.write(" second half");
+    }
+  });
+  EXPECT_EQ(ask().body, "first half second half");
+  const Reply part = ask("GET", "Range: bytes=6-9\r\n");
+  EXPECT_EQ(part.status, 206);
+  EXPECT_EQ(part.body, "half");
+  EXPECT_EQ(part.field("content-range"), "bytes 6-9/22");
+  const Reply beyond = ask("GET", "Range: bytes=22-\r\n");
+  EXPECT_EQ(beyond.status, 416);
+  EXPECT_EQ(beyond.field("content-range"), "bytes */22");
+}
+
+TEST_F(GatewayStreaming, AStalePageIsServedWholeWhenTheNewOneBreaksOff) {
+  std::atomic<bool> breaks = false;
+  start([&](Peer& peer) {
+    while (peer.read_request()) {
+      peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nContent-Length: 22\r\n\r\nfirst half");
+      std::this_thread::sleep_for(100ms);
+      if (breaks) return;
+      peer.write(" second half");
+    }
+  });
+  EXPECT_EQ(ask().body, "first half second half");
+  breaks = true;
+  const Reply reply = ask();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.state(), "stale");
+  EXPECT_EQ(reply.body, "first half second half");
+}
+
 TEST_F(GatewayStreaming, HintsReachTheClientOfARenderBeforeItsAnswer) {
   start([this](Peer& peer) {
     while (peer.read_request()) {

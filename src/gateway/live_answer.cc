@@ -19,9 +19,20 @@ void LiveAnswer::changed(std::unique_lock<std::mutex> lock) {
   change->set();
 }
 
+bool LiveAnswer::claim() {
+  std::unique_lock lock(mutex_);
+  if (!std::exchange(claimed_, true)) return true;
+  state_ = State::failed;
+  hints_.clear();
+  head_.reset();
+  bytes_ = {};
+  changed(std::move(lock));
+  return false;
+}
+
 void LiveAnswer::hint(LiveHint hint) {
   std::unique_lock lock(mutex_);
-  if (left_) return;
+  if (left_ || state_ != State::coming) return;
   hints_.push_back(std::move(hint));
   changed(std::move(lock));
   readable_->set();
@@ -29,7 +40,7 @@ void LiveAnswer::hint(LiveHint hint) {
 
 void LiveAnswer::begin(LiveHead head) {
   std::unique_lock lock(mutex_);
-  if (left_) return;
+  if (left_ || state_ != State::coming) return;
   head_.emplace(std::move(head));
   changed(std::move(lock));
   readable_->set();
@@ -37,7 +48,7 @@ void LiveAnswer::begin(LiveHead head) {
 
 void LiveAnswer::give(std::string_view piece) {
   std::unique_lock lock(mutex_);
-  if (left_) return;
+  if (left_ || state_ != State::coming) return;
   bytes_ += piece;
   changed(std::move(lock));
 }

@@ -48,6 +48,9 @@ class LiveAnswer {
 
   // --- for the render ---
 
+  // To be called once by each render before it gives anything: an answer is of one render. False: there was another before, and
+  // its answer, if nobody has taken it yet, has failed.
+  bool claim();
   void hint(LiveHint hint);
   void begin(LiveHead head);
   void give(std::string_view piece);
@@ -81,6 +84,7 @@ class LiveAnswer {
 
   mutable std::mutex mutex_;                                   // Guards what follows.
   std::shared_ptr<Event> change_ = std::make_shared<Event>();  // The next one, whatever it is.
+  bool claimed_ = false;
   bool left_ = false;
   State state_ = State::coming;
   std::deque<LiveHint> hints_;

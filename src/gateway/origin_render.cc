@@ -95,11 +95,13 @@ Task<void> pump(std::unique_ptr<HttpExchange> exchange, std::shared_ptr<LiveAnsw
 class OriginRendering {
  public:
   OriginRendering(const OriginRender& render, const ReadBody& read_body, Clock& clock, RenderContext context)
-      : render_(render), read_body_(read_body), clock_(clock), context_(std::move(context)) {}
+      : render_(render), read_body_(read_body), clock_(clock), context_(std::move(context)) {
+    if (render_.live && render_.live->claim()) live_ = render_.live;
+  }
   ~OriginRendering() {
-    if (!render_.live || ending_ == Ending::handed_over) return;
-    if (ending_ == Ending::failed) render_.live->fail();
-    render_.live->end({});  // Unless it has ended, or failed.
+    if (!live_ || ending_ == Ending::handed_over) return;
+    if (ending_ == Ending::failed) live_->fail();
+    live_->end({});  // Unless it has ended, or failed.
   }
 
   Task<Result<Rendered>> run() {
@@ -157,7 +159,7 @@ class OriginRendering {
       auto head = co_await exchange_->read_head();
       if (!head || head->status / 100 != 1) co_return head;
       hinted_ = true;
-      if (render_.live) render_.live->hint({head->status, std::move(head->headers)});
+      if (live_) live_->hint({head->status, std::move(head->headers)});
     }
   }
 
@@ -167,13 +169,13 @@ class OriginRendering {
     const bool is_page = result.store && !result.failed;
     // A render that belongs to one request, because a store is away, is counted until it ends.
     const bool is_published = !context_.lease.token.empty();
-    if (render_.live && ((is_page && is_published) || !(is_page || result.failed))) {
+    if (live_ && ((is_page && is_published) || !(is_page || result.failed))) {
       LiveHead live{result, {}};
       if (has_length) live.length = head.framing.length;
-      render_.live->begin(std::move(live));
+      live_->begin(std::move(live));
     }
     if (!is_page && !result.failed) co_return co_await hand_over(std::move(result.why_not_stored));
-    const bool is_live = render_.live && is_page && is_published;
+    const bool is_live = live_ && is_page && is_published;
     std::string body;
     for (;;) {
       const auto piece = co_await exchange_->read();
@@ -181,28 +183,28 @@ class OriginRendering {
       if (piece->empty()) break;
       const bool fits = piece->size() <= render_.page_bytes - body.size();
       body += *piece;
-      if (is_live) render_.live->give(*piece);
+      if (is_live) live_->give(*piece);
       if (fits) continue;
       result = shape_of(head, true);
       std::string why = result.why_not_stored;
-      if (render_.live && !is_live) {
-        render_.live->begin({std::move(result), {}});
-        render_.live->give(body);
+      if (live_ && !is_live) {
+        live_->begin({std::move(result), {}});
+        live_->give(body);
       }
       co_return co_await hand_over(std::move(why));
     }
-    if (is_live) render_.live->end(exchange_->trailers());
+    if (is_live) live_->end(exchange_->trailers());
     result.body.bytes = std::move(body);
     co_return result;
   }
 
   // To the client for whom the render was begun: what is left has no more to do with the page.
   Task<Result<Rendered>> hand_over(std::string why) {
-    if (render_.live && render_.live->is_wanted()) {
+    if (live_ && live_->is_wanted()) {
       co_await exchange_->let_last();
       ending_ = Ending::handed_over;
-      boost::asio::co_spawn(render_.origin->executor(), pump(std::move(exchange_), render_.live),
-                            [live = render_.live](std::exception_ptr interrupted) {
+      boost::asio::co_spawn(render_.origin->executor(), pump(std::move(exchange_), live_),
+                            [live = live_](std::exception_ptr interrupted) {
                               if (interrupted) live->fail();
                             });
     }
@@ -305,6 +307,7 @@ class OriginRendering {
   const ReadBody& read_body_;
   Clock& clock_;
   const RenderContext context_;
+  std::shared_ptr<LiveAnswer> live_;        // Null: nobody waits for it, or another render has it.
   ExchangeTimes times_;                     // Of the last request.
   std::unique_ptr<HttpExchange> exchange_;  // Likewise.
   bool hinted_ = false;                     // Something has come before the answer.

@@ -257,12 +257,11 @@ Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
       co_await hand_back(to_string(withdrawn.error()));
       co_return std::move(withdrawn).error();
     }
-    if (auto* gone = std::get_if<LeaseLost>(&*withdrawn)) co_return co_await attach(std::move(*gone), why);
+    // Whoever took the lease away sees to the page that stands there. What was rendered is still for whoever asked for it.
+    if (std::holds_alternative<LeaseLost>(*withdrawn)) co_return co_await attach(outcome, why);
     outcome.withdrawn = std::get<Withdrawn>(*withdrawn).had_page;
   } else {
-    auto released = co_await release(isr_, lease);
-    const bool lost = released && std::holds_alternative<LeaseLost>(*released);
-    if (lost) co_return co_await attach(std::get<LeaseLost>(*std::move(released)), why);
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
   }
   co_await hand_back(why);
   co_return outcome;
