@@ -191,6 +191,24 @@ TEST_F(GatewayStreaming, AStalePageIsServedWholeWhenTheNewOneBreaksOff) {
   EXPECT_EQ(reply.body, "first half second half");
 }
 
+// HTTP/1.0 has neither chunks nor, here, a length.
+TEST_F(GatewayStreaming, AClientThatReadsUntilTheEndSeesThatAnAnswerBrokeOff) {
+  start([](Peer& peer) {
+    while (peer.read_request()) {
+      peer.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + kChunked + "a\r\nfirst half\r\n");
+      std::this_thread::sleep_for(100ms);
+      return;
+    }
+  });
+  for (const char* fields : {"", "Cookie: session=1\r\n"}) {  // A page, and what is passed on.
+    RawClient client(port());
+    client.send("GET /page HTTP/1.0\r\nHost: site.test\r\n" + std::string(fields) + "\r\n");
+    const std::string answer = client.rest();
+    EXPECT_THAT(answer, HasSubstr("first half")) << fields;
+    EXPECT_TRUE(client.was_reset()) << fields;
+  }
+}
+
 TEST_F(GatewayStreaming, HintsReachTheClientOfARenderBeforeItsAnswer) {
   start([this](Peer& peer) {
     while (peer.read_request()) {

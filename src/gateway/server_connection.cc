@@ -394,7 +394,12 @@ Task<void> ServerConnection::answer() {
     [[maybe_unused]] auto sent = co_await respond(std::move(response));
   }
   if (sending_ != Sending::ended) {
-    close();  // The client must see that something is missing.
+    // The client must see that something is missing. Where it would take an orderly end for the end of the answer, there is none.
+    if (sending_ == Sending::until_close && !tunnel_) {
+      const linger at_once{.l_onoff = 1, .l_linger = 0};
+      ::setsockopt(native_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    close();
     co_return;
   }
   const bool read_on = co_await skip_rest_of_body();

@@ -213,6 +213,25 @@ LmdbEnvironment::~LmdbEnvironment() {
   }
 }
 
+// LMDB maps this file, and touching a page for which the disk has no room would kill the process. To be called before the
+// environment is opened: closing any descriptor of the file gives up the locks that this process has on it.
+int LmdbEnvironment::reserve_lock_file() const {
+  constexpr std::size_t kLockBytes = 64 * kMaxReaders;
+  const int file = ::open((directory_ + "/lock.mdb").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFileMode);
+  if (file < 0) return 0;  // LMDB will say why.
+  const int code = ::fallocate(file, 0, 0, kLockBytes) != 0 && errno == ENOSPC ? ENOSPC : 0;
+  ::close(file);
+  return code;
+}
+
+// What LMDB leaves of a file for which there was no room from the beginning, it would not open ever again.
+void LmdbEnvironment::remove_unfinished_file() const {
+  const std::string path = directory_ + "/data.mdb";
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0 && static_cast<std::size_t>(status.st_size) < 2 * kPageBytes)
+    ::unlink(path.c_str());
+}
+
 Result<void> LmdbEnvironment::start() {
   MDB_env* env = nullptr;
   if (const int code = mdb_env_create(&env); code != 0)
@@ -221,7 +240,9 @@ Result<void> LmdbEnvironment::start() {
   int code = mdb_env_set_mapsize(env, kMapBytes);
   if (code == 0) code = mdb_env_set_maxreaders(env, kMaxReaders);
   if (code == 0) code = mdb_env_set_maxdbs(env, 1);
+  if (code == 0) code = reserve_lock_file();
   if (code == 0) code = mdb_env_open(env, directory_.c_str(), MDB_NOTLS, kPrivateFileMode);
+  if (code == ENOSPC) remove_unfinished_file();
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   mdb_filehandle_t file{};  // LMDB lets children inherit this one.
   if (mdb_env_get_fd(env, &file) == 0) ::fcntl(file, F_SETFD, FD_CLOEXEC);

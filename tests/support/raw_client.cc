@@ -57,7 +57,8 @@ std::string RawClient::receive() {
   while (count < 0 && errno == EINTR)
     count = ::recv(socket_, some.data(), some.size(), 0);
   if (count > 0) return std::string(some.data(), static_cast<std::size_t>(count));
-  if (count == 0 || errno == ECONNRESET) return {};
+  was_reset_ = count < 0 && errno == ECONNRESET;
+  if (count == 0 || was_reset_) return {};
   return std::string("(") + std::strerror(errno) + ")";
 }
 

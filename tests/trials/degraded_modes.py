@@ -173,6 +173,8 @@ TRIALS = [
     of_origin("short", "the origin's Content-Length is too small, one time of ten", "short_length", 10, sees=("miss",),
               load=STORED | {"short": "yes"}),
     of_origin("closing", "the origin closes connections at bad moments", "close_idle", 50, statuses=(502, 503)),
+    of_origin("changing", "pages, half of them private, come in pieces and are changed meanwhile", "trickle", 70, 5, sees=("miss",),
+              load={"hot": 20, "pass": 5, "again": 20, "change": 20, "private": 50}),
     of_origin("flapping", "the origin comes and goes, in every way", "none", least=ONE_ROUND, statuses=(500, 502, 503, 504), allows=("cut",),
               during=Flapping(*map(origin, ("refuse", "none", "cut_body", "surplus", "hang", "fail", "close_idle")))),
 

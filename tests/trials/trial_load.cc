@@ -3,11 +3,12 @@
 //
 //   trial_load --port N [--connections 12] [--answers 100000] [--seconds 60] [--name run] [--seed 1]
 //              [--hot 30] [--again 10] [--pass 0] [--hot-pages 100] [--hosts 4] [--abandon 0]
-//              [--late 5000] [--give-up 30000] [--short no] [--tally FIELD] [--readers 0]
+//              [--late 5000] [--give-up 30000] [--short no] [--tally FIELD] [--readers 0] [--change 0] [--private 0]
 //
 // Of a hundred requests, --hot ask for one of --hot-pages pages that everybody asks for (fresh for a second, or an
 // hour, or for a second and then stale), --again for one of the 64 new pages that were asked for last, --pass for one
-// whose path begins with /pass/, the others for a page that nobody ever asked for. --abandon requests of a hundred
+// whose path begins with /pass/, --change change (POST) one of the 8 new pages that were asked for last, the others ask for a
+// page that nobody ever asked for, of which --private of a hundred are private. --abandon requests of a hundred
 // are left within 20 ms. --readers more connections ask alone for hot pages that may be served while they are stale. It stops
 // asking after --answers answers or --seconds seconds, whichever comes first, and then waits for what is under way, each at
 // most --give-up milliseconds.
@@ -47,7 +48,8 @@
 namespace trials {
 namespace {
 
-constexpr std::size_t kRemembered = 64;  // New pages that may be asked for again.
+constexpr std::size_t kRemembered = 64;  // New pages that may be asked for again,
+constexpr std::size_t kChanged = 8;      // and that may be changed, some while they are rendered.
 // Of the hot pages, as trial_origin reads them: a second, a second and stale after that, an hour.
 constexpr std::array<std::string_view, 3> kLifetimes = {"/w1", "/s1", "/w3600"};
 constexpr std::size_t kNeverStale = 0;  // Of these: after its second somebody has to wait for it.
@@ -193,6 +195,7 @@ class Pages {
   struct Choice {
     std::string host, path;
     bool hot = false;
+    std::string_view method = "GET";
   };
 
   explicit Pages(const Options& options)
@@ -200,6 +203,8 @@ class Pages {
         hot_(options.number("hot")),
         again_(options.number("again")),
         pass_(options.number("pass")),
+        change_(options.number("change")),
+        private_(options.number("private")),
         hot_pages_(std::max<std::uint64_t>(options.number("hot-pages"), 2)),
         hosts_(std::max<std::uint64_t>(options.number("hosts"), 1)),
         random_(options.number("seed")) {}
@@ -214,12 +219,14 @@ class Pages {
     }
     kind -= pass_;
     if (kind < hot_) return hot();
-    std::uint64_t number = last_new_;
-    if (kind < hot_ + again_ && last_new_ > 0)
-      number -= below(std::min<std::uint64_t>(last_new_, kRemembered));
-    else
-      number = ++last_new_;
-    return {host(number), "/" + name_ + "/new/" + std::to_string(number), false};
+    kind -= hot_;
+    if (kind < again_ && last_new_ > 0) return new_page(recent(kRemembered));
+    if (kind < again_ + change_ && last_new_ > 0) {
+      Choice changed = new_page(recent(kChanged));
+      changed.method = "POST";
+      return changed;
+    }
+    return new_page(++last_new_);
   }
 
   // One that everybody asks for.
@@ -236,10 +243,17 @@ class Pages {
     const std::string_view lifetime = kLifetimes[number % kLifetimes.size()];
     return {host(number), "/" + name_ + std::string(lifetime) + "/hot/" + std::to_string(number), true};
   }
+  std::uint64_t recent(std::uint64_t most) {
+    return last_new_ - below(std::min<std::uint64_t>(last_new_, most));
+  }
+  Choice new_page(std::uint64_t number) const {
+    const bool is_private = number % 100 < private_;
+    return {host(number), "/" + name_ + (is_private ? "/p" : "") + "/new/" + std::to_string(number)};
+  }
   std::string host(std::uint64_t number) const { return "site" + std::to_string(number % hosts_) + ".test"; }
 
   std::string name_;
-  std::uint64_t hot_, again_, pass_, hot_pages_, hosts_;
+  std::uint64_t hot_, again_, pass_, change_, private_, hot_pages_, hosts_;
   std::uint64_t last_new_ = 0;
   std::uint64_t last_passed_ = 0;
   std::mt19937_64 random_;
@@ -354,7 +368,9 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
     answer_ = AnswerReader();
     began_ = Clock::now();
     ++request_;
-    const std::string text = "GET " + choice_.path + " HTTP/1.1\r\nHost: " + choice_.host + "\r\n\r\n";
+    const std::string length = choice_.method == "POST" ? "Content-Length: 0\r\n" : "";
+    const std::string text = std::string(choice_.method) + " " + choice_.path +
+                             " HTTP/1.1\r\nHost: " + choice_.host + "\r\n" + length + "\r\n";
     if (send(descriptor(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
       ++load_.counts.unanswered;
       return leave();
@@ -541,6 +557,8 @@ int main(int count, char** arguments) {
                                  {"give-up", "30000"},
                                  {"short", "no"},
                                  {"tally", ""},
-                                 {"readers", "0"}});
+                                 {"readers", "0"},
+                                 {"change", "0"},
+                                 {"private", "0"}});
   return trials::run(options);
 }

@@ -5,7 +5,7 @@
 //
 // Prints "PORT CONTROL" and serves until it is killed. With --jitter some answers take up to so long, so that they
 // overtake each other. A path that contains /w<N>/ is answered with Cache-Control: max-age=<N>, one with /s<N>/ may
-// also be served stale. Each line sent to the control port is answered with one line of JSON, the state:
+// also be served stale, one with /p/ is private. Each line sent to the control port is answered with one line of JSON, the state:
 //
 //   state                                  changes nothing
 //   fault NAME [PERCENT] [MILLISECONDS]    so many requests of a hundred meet the fault; `fault none` lifts it
@@ -84,7 +84,7 @@ std::string cache_control_of(std::string_view path) {
     return "Cache-Control: max-age=" + std::string(path.substr(at + 2, end - at - 2)) +
            (mark == "/s" ? ", stale-while-revalidate=3600\r\n" : "\r\n");
   }
-  return "";
+  return path.find("/p/") != std::string_view::npos ? "Cache-Control: private\r\n" : "";
 }
 
 std::string head_of(std::string_view status, std::string_view url, std::size_t length) {
