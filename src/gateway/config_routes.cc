@@ -50,7 +50,7 @@ constexpr auto kBypassKeys = std::to_array<ConfigKey<BypassRule>>({
          }
        }
      }},
-    {"cookies", [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.cookies, value.names()); }},
+    {"cookies", [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.cookies, value.cookie_names()); }},
     {"headers",
      [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.headers, value.field_names()); }},
 });
@@ -195,9 +195,9 @@ constexpr auto kRouteKeys = std::to_array<ConfigKey<RouteDraft>>({
      [](const ConfigValue& value, RouteDraft& draft) {
        read_keys<QueryRule>(value, kQueryKeys, draft.route.query);
      }},
-    {"cookies", [](const ConfigValue& value, RouteDraft& draft) { assign(draft.route.cookies, value.names()); }},
+    {"cookies", [](const ConfigValue& value, RouteDraft& draft) { assign(draft.route.cookies, value.cookie_names()); }},
     {"ignore_cookies",
-     [](const ConfigValue& value, RouteDraft& draft) { assign(draft.route.ignore_cookies, value.names()); }},
+     [](const ConfigValue& value, RouteDraft& draft) { assign(draft.route.ignore_cookies, value.cookie_names()); }},
     {"other_cookies",
      [](const ConfigValue& value, RouteDraft& draft) {
        assign(draft.route.other_cookies,
@@ -205,14 +205,7 @@ constexpr auto kRouteKeys = std::to_array<ConfigKey<RouteDraft>>({
      }},
     {"headers", read_headers},
     {"forward",
-     [](const ConfigValue& value, RouteDraft& draft) {
-       if (const auto names = value.names()) {
-         std::vector<std::string> lower;
-         for (const std::string& name : *names)
-           lower.push_back(lower_case(std::string_view(name)));
-         draft.route.forward = NamePatterns(std::move(lower));
-       }
-     }},
+     [](const ConfigValue& value, RouteDraft& draft) { assign(draft.route.forward, value.field_names()); }},
     {"client_freshness",
      [](const ConfigValue& value, RouteDraft& draft) {
        assign(draft.route.honour_client_freshness, value.one_of<bool>({{"ignore", false}, {"honour", true}}));

@@ -629,6 +629,10 @@ TEST(Config, SomeHeadersCannotMakeAPage) {
   EXPECT_THAT(refusal(route_text("headers = [\"X-Tenant-Id\"]")),
               HasSubstr("write tenant = \"header:x-tenant-id\""));
   EXPECT_THAT(refusal(route_text("headers = [\"a:b\"]")), HasSubstr("no name of a header field"));
+  EXPECT_THAT(refusal(route_text("forward = [\"bad header\"]")), HasSubstr("no name of a header field"));
+  EXPECT_THAT(refusal(route_text("cookies = [\"a=b\"]")), HasSubstr("no name of a cookie"));
+  EXPECT_THAT(refusal(route_text("ignore_cookies = [\"x y\"]")), HasSubstr("no name of a cookie"));
+  EXPECT_THAT(refusal(route_text("bypass = { cookies = [\"a;b\"] }")), HasSubstr("no name of a cookie"));
 }
 
 TEST(Config, BypassRules) {

@@ -259,6 +259,19 @@ std::optional<NamePatterns> ConfigValue::field_names() const {
   return NamePatterns(std::move(lower));
 }
 
+std::optional<NamePatterns> ConfigValue::cookie_names() const {
+  std::optional<NamePatterns> given = names();
+  if (!given) return std::nullopt;
+  for (const std::string& name : *given) {
+    const bool odd = std::ranges::any_of(name, [](unsigned char letter) { return letter <= ' ' || letter == 127; });
+    if (odd || name.find_first_of("=;,\"") != std::string::npos) {
+      problem(quoted_for_message(name) + " is no name of a cookie; write it as in \"session\"");
+      return std::nullopt;
+    }
+  }
+  return given;
+}
+
 std::optional<std::vector<std::pair<std::string_view, ConfigValue>>> ConfigValue::entries() const {
   const auto* table = std::get_if<TomlValue::Table>(&value_->value);
   if (table == nullptr) {

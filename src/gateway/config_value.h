@@ -70,6 +70,7 @@ class ConfigValue {
   // Of parameters and cookies; of header fields, which become lower case.
   std::optional<NamePatterns> names() const;
   std::optional<NamePatterns> field_names() const;
+  std::optional<NamePatterns> cookie_names() const;
   std::optional<std::string> field_name() const;
 
   template <typename Enum>
