@@ -330,14 +330,17 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
         if (stale) co_return stale;
       }
     }
-    // Where a stale page may be served if the render fails, nothing is sent before it has succeeded.
-    if (boarding.began && request.readable && !verdict.when_failed) {
+    if (boarding.began && request.readable) {
       co_await request.readable->wait(isr_.clock, deadline - isr_.clock.monotonic());
       bool ended = co_await flight->ended.wait(isr_.clock, kWholePatience);
-      if (!ended && flights_->has_rendered(*flight))
-        ended = co_await flight->ended.wait(isr_.clock, kStoringPatience);
+      // Where a stale page may be served if the render fails, nothing is sent before it has succeeded.
+      if (!ended && verdict.when_failed)
+        co_await flight->render_over.wait(isr_.clock, deadline - isr_.clock.monotonic());
+      const bool whole = flights_->has_rendered_page(*flight);
+      if (!ended && whole) ended = co_await flight->ended.wait(isr_.clock, kStoringPatience);
       const bool is_readable = co_await request.readable->wait(isr_.clock, Duration(0));
-      if (is_readable && !ended) co_return Served{ServedAs::live, nullptr, {}, "it is being rendered"};
+      if (is_readable && !ended && (whole || !verdict.when_failed))
+        co_return Served{ServedAs::live, nullptr, {}, "it is being rendered"};
     }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
     if (boarding.began && ended) request.readable.reset();  // It told of that render, and of no other.

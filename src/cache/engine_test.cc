@@ -304,6 +304,31 @@ TEST_F(EngineTest, PageWhoseBodyCannotBeReadIsRenderedAndNotStored) {
   engines_.pop_back();
 }
 
+TEST_F(EngineTest, AStalePageIsNotGivenUpForOneThatIsStillBeingRendered) {
+  serving(*engine_);
+  for (const bool fails : {true, false}) {
+    clock_.advance(61s);
+    Event gate;
+    ServeRequest blocking = request({.mode = ServeMode::blocking});
+    blocking.readable = std::make_shared<Event>();
+    Asked asked = ask(blocking, [&, readable = blocking.readable](RenderContext) -> Task<Result<Rendered>> {
+      readable->set();
+      co_await gate.wait(system_clock(), 10s);
+      if (fails) co_return Error{ErrorCode::unavailable, "it broke off"};
+      co_return rendered(2);
+    });
+    ASSERT_TRUE(run(blocking.readable->wait(system_clock(), 10s)));
+    for (int i = 0; i < 20; ++i) {  // Longer than a whole page is waited for.
+      clock_.advance(50ms);
+      run(system_clock().sleep_for(5ms));
+    }
+    EXPECT_FALSE(asked.is_answered());
+    gate.set();
+    EXPECT_EQ(asked.get(), fails ? "stale: page 1" : "miss: page 2");
+    clock_.advance(60s);  // The pause after the failure.
+  }
+}
+
 TEST_F(EngineTest, PageThatCannotBeStoredIsForWhoeverItWasRenderedFor) {
   script_->queue("write", Fault::none, 1);  // The lease.
   script_->queue("write", Fault::fail, 10);

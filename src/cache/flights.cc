@@ -141,9 +141,9 @@ void Seat::leave() {
   if (!left_.exchange(true)) flights_->leave(*flight_);
 }
 
-bool Flights::has_rendered(const Flight& flight) const {
+bool Flights::has_rendered_page(const Flight& flight) const {
   const std::lock_guard lock(mutex_);
-  return flight.render_ended;
+  return flight.has_page;
 }
 
 std::int64_t Flights::turn_expected_at() const {
@@ -257,6 +257,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
     {
       const std::lock_guard lock(mutex_);
       flight.render_ended = true;
+      flight.has_page = rendered && rendered->store && !rendered->failed;
     }
     if (rendered) {
       body = rendered->body;
@@ -264,6 +265,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
       flight.is_page = rendered->store && !rendered->failed;
       flight.why_not_stored = rendered->why_not_stored;
     }
+    flight.render_over.set();
     co_return rendered;
   };
   bool contended = false;

@@ -26,6 +26,7 @@ struct Flight {
   void tell_ended() {
     ended.set();
     held_up.set();
+    render_over.set();
     if (readable) readable->set();
   }
 
@@ -41,9 +42,11 @@ struct Flight {
   bool for_its_own = false;   // It is to be made even if nobody waits: the page is stale and is being served.
   bool joined = false;        // Somebody has come since.
   bool render_ended = false;  // From now on it may have been published.
+  bool has_page = false;      // And there is a page for everybody to publish.
 
   std::atomic<bool> elsewhere = false;  // Somebody else has the lease, or the request.
   Event held_up;                        // It was so at least once; or the flight has ended.
+  Event render_over;                    // Whatever came of it; or the flight has ended.
   Event ended;
 
   // Written before `ended` is set, read by others afterwards.
@@ -102,8 +105,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
 
   // Whether the flight has not had its turn: it queues for it, or was sent away.
   bool is_held_up(const Flight& flight) const { return turns_->is_held_up(*flight.place); }
-  // Whether its render is over, whatever is left to do.
-  bool has_rendered(const Flight& flight) const;
+  // Whether its render has made a page for everybody, whatever is left to do with it.
+  bool has_rendered_page(const Flight& flight) const;
   bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
   // When there may be a turn for somebody who is sent away now; in seconds since 1970.
   std::int64_t turn_expected_at() const;

@@ -50,7 +50,8 @@ constexpr auto kBypassKeys = std::to_array<ConfigKey<BypassRule>>({
          }
        }
      }},
-    {"cookies", [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.cookies, value.cookie_names()); }},
+    {"cookies",
+     [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.cookies, value.cookie_names()); }},
     {"headers",
      [](const ConfigValue& value, BypassRule& bypass) { assign(bypass.headers, value.field_names()); }},
 });

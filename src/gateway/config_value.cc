@@ -263,7 +263,8 @@ std::optional<NamePatterns> ConfigValue::cookie_names() const {
   std::optional<NamePatterns> given = names();
   if (!given) return std::nullopt;
   for (const std::string& name : *given) {
-    const bool odd = std::ranges::any_of(name, [](unsigned char letter) { return letter <= ' ' || letter == 127; });
+    const bool odd =
+        std::ranges::any_of(name, [](unsigned char letter) { return letter <= ' ' || letter == 127; });
     if (odd || name.find_first_of("=;,\"") != std::string::npos) {
       problem(quoted_for_message(name) + " is no name of a cookie; write it as in \"session\"");
       return std::nullopt;
