@@ -320,7 +320,8 @@ void Flights::remember(const std::string& pk, const RegenerateOutcome& outcome) 
   } else if (std::holds_alternative<RenderFailed>(outcome) || std::holds_alternative<NoTurn>(outcome)) {
     memory_->rests_for_now(pk);
   } else {
-    if (std::holds_alternative<NotStored>(outcome)) memory_->passes_for_now(pk);
+    const auto* not_stored = std::get_if<NotStored>(&outcome);
+    if (not_stored != nullptr && !not_stored->lease_lost) memory_->passes_for_now(pk);
     memory_->distrust(pk);
   }
 }
@@ -335,7 +336,9 @@ void Flights::count(const Result<RegenerateOutcome>& outcome) {
   if (std::holds_alternative<NotStored>(*outcome)) ++counters_.not_stored;
   const auto* failed = std::get_if<RenderFailed>(&*outcome);
   if (failed != nullptr && !failed->in_backoff) ++counters_.renders_failed;
-  if (std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
+  const auto* not_stored = std::get_if<NotStored>(&*outcome);
+  const bool lost = not_stored != nullptr && not_stored->lease_lost;
+  if (lost || std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
 }
 
 // A mark does not take the lease away. For those who joined the flight: was one set before they came?

@@ -22,7 +22,7 @@ void LiveAnswer::changed(std::unique_lock<std::mutex> lock) {
 bool LiveAnswer::claim() {
   std::unique_lock lock(mutex_);
   if (!std::exchange(claimed_, true)) return true;
-  state_ = State::failed;
+  state_ = State::outdated;
   hints_.clear();
   head_.reset();
   bytes_ = {};
@@ -136,7 +136,7 @@ std::optional<LiveAnswer::Next> LiveAnswer::take() {
   }
   if (!bytes_.empty()) return std::exchange(bytes_, {});
   if (state_ == State::ended) return LiveEnd{trailers_};
-  if (state_ == State::failed) return LiveFailure{};
+  if (state_ == State::failed || state_ == State::outdated) return LiveFailure{};
   return std::nullopt;
 }
 

@@ -49,7 +49,7 @@ class LiveAnswer {
   // --- for the render ---
 
   // To be called once by each render before it gives anything: an answer is of one render. False: there was another before, and
-  // its answer, if nobody has taken it yet, has failed.
+  // nothing of its answer will be taken any more.
   bool claim();
   void hint(LiveHint hint);
   void begin(LiveHead head);
@@ -74,7 +74,12 @@ class LiveAnswer {
   bool has_failed() const;
 
  private:
-  enum class State { coming, ended, failed };
+  enum class State {
+    coming,
+    ended,
+    failed,
+    outdated,  // Another render has begun for the same client, and what this one gave was not taken.
+  };
 
   void changed(std::unique_lock<std::mutex> lock);
   std::optional<Next> take();

@@ -257,12 +257,14 @@ Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
       co_await hand_back(to_string(withdrawn.error()));
       co_return std::move(withdrawn).error();
     }
-    // Whoever took the lease away sees to the page that stands there. What was rendered is still for whoever asked for it.
-    if (std::holds_alternative<LeaseLost>(*withdrawn)) co_return co_await attach(outcome, why);
-    outcome.withdrawn = std::get<Withdrawn>(*withdrawn).had_page;
+    // What was rendered is for whoever asked for it all the same.
+    outcome.lease_lost = std::holds_alternative<LeaseLost>(*withdrawn);
+    if (const auto* done = std::get_if<Withdrawn>(&*withdrawn)) outcome.withdrawn = done->had_page;
   } else {
-    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    auto released = co_await release(isr_, lease);
+    outcome.lease_lost = released && std::holds_alternative<LeaseLost>(*released);
   }
+  if (outcome.lease_lost) co_return co_await attach(outcome, why);
   co_await hand_back(why);
   co_return outcome;
 }

@@ -82,7 +82,8 @@ struct RenderFailed {
 };
 // The page is only for whoever asked for it (Rendered::store).
 struct NotStored {
-  bool withdrawn = false;  // A page stood there, and does not any more.
+  bool withdrawn = false;   // A page stood there, and does not any more.
+  bool lease_lost = false;  // A page that stood there is left to whoever took the lease away.
 };
 // Nothing was begun: its turn did not come (RegenerateOptions::turn).
 struct NoTurn {};

@@ -353,7 +353,7 @@ void EngineChecker::render_ended(std::uint64_t number, const std::string& bytes,
     private_bytes_.insert(bytes);
     had_private_.insert({render.facts.node, render.facts.pk});
   }
-  if (end == RenderEnd::not_to_be_stored || render.facts.token.empty()) ended_.push_back(std::move(render));
+  ended_.push_back(std::move(render));
 }
 
 }  // namespace facetheory::simulation

@@ -204,7 +204,7 @@ class EngineChecker final : public Witness {
   std::map<std::string, std::set<std::string>> hashes_;  // That records ever had, by page and request id.
   std::map<std::uint64_t, Request> requests_;            // Those that wait.
   std::map<std::uint64_t, Render> renders_;              // Those under way.
-  std::vector<Render> ended_;                            // Without a lease, or not to be stored.
+  std::vector<Render> ended_;                            // Those that did not fail.
   std::map<std::string, std::string> page_of_bytes_;
   std::set<std::string> failed_bytes_;
   std::set<std::string> private_bytes_;

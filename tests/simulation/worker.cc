@@ -210,7 +210,9 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
             [](const RequestMismatch&) { return Report{.kind = Kind::mismatch}; },
             [](const RequestFailed&) { return Report{.kind = Kind::refused}; },
             [](const RenderFailed&) { return Report{.kind = Kind::failed}; },
-            [](const NotStored&) { return Report{.kind = Kind::not_stored}; },
+            [](const NotStored& done) {
+              return Report{.kind = done.lease_lost ? Kind::lost : Kind::not_stored};
+            },
             [](const NoTurn&) { return Report{.kind = Kind::refused}; },
             [](const LeaseLost&) { return Report{.kind = Kind::lost}; },
             [](const PublishRefused& refused) {
