@@ -14,6 +14,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/cache/flights.h"
 #include "facetheory/gateway/asked_page.h"
+#include "facetheory/gateway/compression.h"
 #include "facetheory/gateway/invalidation.h"
 #include "facetheory/gateway/live_answer.h"
 #include "facetheory/gateway/origin_render.h"
@@ -127,7 +128,7 @@ class Gateway::Request {
   Task<bool> stream(LiveAnswer& live, const Page& page, const Headers& may_vary, Forwarded forwarded);
   Task<bool> stream_to_its_end(LiveAnswer& live, const Page& page, const Headers& may_vary,
                                Forwarded forwarded);
-  ServerResponse head_of(Rendered shape, const Headers& may_vary, Forwarded forwarded);
+  ServerResponse head_of(LiveHead head, const Headers& may_vary, Forwarded forwarded);
   ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
                                std::int64_t retry_at) const;
   Task<void> pass(std::string reason, Forwarded forwarded);
@@ -452,10 +453,10 @@ Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& pag
       Headers fields = end_to_end(hint->headers);
       sent = co_await exchange_->interim(hint->status, std::move(fields));
     } else if (auto* head = std::get_if<LiveHead>(&next)) {
-      ServerResponse response = head_of(std::move(head->shape), may_vary, forwarded);
-      if (response.status == 0) co_return false;
       left = head->length;
-      sent = co_await exchange_->begin(response.status, std::move(response.headers), head->length);
+      ServerResponse response = head_of(*std::move(head), may_vary, forwarded);
+      if (response.status == 0) co_return false;
+      sent = co_await exchange_->begin(response.status, std::move(response.headers), left);
     } else if (auto* piece = std::get_if<std::string>(&next)) {
       if (left) *left -= std::min<std::uint64_t>(*left, piece->size());
       if (left == 0U) {
@@ -479,7 +480,8 @@ Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& pag
 }
 
 // Of an answer whose body is still to come; its status is 0 if it is a page for other requests than this one.
-ServerResponse Gateway::Request::head_of(Rendered shape, const Headers& may_vary, Forwarded forwarded) {
+ServerResponse Gateway::Request::head_of(LiveHead head, const Headers& may_vary, Forwarded forwarded) {
+  Rendered& shape = head.shape;
   Served served;
   served.as = ServedAs::miss;
   served.meta = would_be(parts_.isr, shape);
@@ -496,7 +498,15 @@ ServerResponse Gateway::Request::head_of(Rendered shape, const Headers& may_vary
   state_ = name(served.as);
   reason_ = "it was rendered";
   const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
-  return answer_with_page(served, page.coded(Coding::identity), Coding::identity, context);
+  response = answer_with_page(served, page.coded(Coding::identity), Coding::identity, context);
+  // Whoever gets it whole may get it compressed.
+  const bool large = !head.length || *head.length >= kLeastBytesToCompress;
+  if (page.may_be_coded && large && !contains_name(page.vary, "accept-encoding")) {
+    std::string varies(response.headers.get("vary").value_or(""));
+    varies += varies.empty() ? "Accept-Encoding" : ", Accept-Encoding";
+    response.headers.set("Vary", std::move(varies));
+  }
+  return response;
 }
 
 // As it came from the origin.

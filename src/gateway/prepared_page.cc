@@ -50,9 +50,8 @@ PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
   if (stored.get(kReceivedField)) minor_version = 0;
 
   const bool coded_already = stored.get("content-encoding").has_value();
-  const bool may_be_coded = metadata.status == 200 && !coded_already && !effective.control.no_transform &&
-                            !parse_cache_control(stored).no_transform &&
-                            is_compressible(metadata.content_type);
+  may_be_coded = metadata.status == 200 && !coded_already && !effective.control.no_transform &&
+                 !parse_cache_control(stored).no_transform && is_compressible(metadata.content_type);
   compressible = may_be_coded && bytes.size() >= kLeastBytesToCompress;
 
   if (!metadata.content_type.empty()) sent.add("Content-Type", metadata.content_type);
@@ -68,8 +67,7 @@ PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
     if (sent_with_not_modified(name)) sent_if_unmodified.add(name, value);
   }
   const bool told = std::find(vary.begin(), vary.end(), "accept-encoding") != vary.end();
-  // Also where these bytes are too few to compress: another render may have more, and a streamed page is not yet counted.
-  if (may_be_coded && !told) varies += varies.empty() ? "Accept-Encoding" : ", Accept-Encoding";
+  if (compressible && !told) varies += varies.empty() ? "Accept-Encoding" : ", Accept-Encoding";
   if (!varies.empty()) {
     sent.add("Vary", varies);
     sent_if_unmodified.add("Vary", varies);

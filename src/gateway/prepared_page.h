@@ -51,6 +51,7 @@ class PreparedPage : public Body {
   std::vector<std::string> vary = {};  // Lower case, sorted.
   std::string variant = {};            // variant_key() of the request it was rendered for.
   int minor_version = 1;               // Of the origin's answer: HTTP/1.0 or HTTP/1.1.
+  bool may_be_coded = false;           // If there are bytes enough: then it is compressible.
   bool compressible = false;
   Headers sent = {};                // To clients; without ETag, Age and Date.
   Headers sent_if_unmodified = {};  // With a 304.

@@ -256,7 +256,9 @@ TEST_F(WithdrawTest, IsNotWithdrawnByWhoeverHasLostTheLease) {
     clock_.advance(seconds(31));
     co_return co_await others_publish("new");
   });
-  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
+  EXPECT_TRUE(std::get<NotStored>(*outcome).lease_lost);
+  EXPECT_FALSE(std::get<NotStored>(*outcome).withdrawn);
   EXPECT_EQ(current(), "new");
 }
 
@@ -266,7 +268,9 @@ TEST_F(WithdrawTest, IsNotWithdrawnUnderALeaseThatIsOver) {
     const auto meta = co_await get_meta(other_, page_, Consistency::strong);
     co_return co_await close_window(other_, page_, **meta);  // So that it is tried again.
   });
-  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
+  EXPECT_TRUE(std::get<NotStored>(*outcome).lease_lost);
+  EXPECT_FALSE(std::get<NotStored>(*outcome).withdrawn);
   EXPECT_EQ(current(), "old");
 }
 
@@ -302,7 +306,9 @@ TEST_F(WithdrawTest, IsNotWithdrawnOnceItWasInvalidated) {
     if (!invalidated) co_return std::move(invalidated).error();
     co_return Result<void>();
   });
-  ASSERT_TRUE(outcome && std::holds_alternative<LeaseLost>(*outcome));
+  ASSERT_TRUE(outcome && std::holds_alternative<NotStored>(*outcome));
+  EXPECT_TRUE(std::get<NotStored>(*outcome).lease_lost);
+  EXPECT_FALSE(std::get<NotStored>(*outcome).withdrawn);
   EXPECT_NE(row("META"), std::nullopt);
 }
 
