@@ -335,6 +335,19 @@ def tally(answers):
 
 # --- Gateways and stores ---
 
+def read_what_it_says(gateway, most_lines=None):
+    """On stderr, until it ends; its addresses among it. `listening` is set when they are known, or never will be."""
+    for line in gateway.process.stderr:
+        if most_lines is None or len(gateway.said) < most_lines:
+            gateway.said.append(line)
+        if "listening on http://127.0.0.1:" in line:
+            gateway.port = int(line.rsplit(":", 1)[1])
+        if "metrics and health on http://127.0.0.1:" in line:
+            gateway.admin = int(line.rsplit(":", 1)[1])
+            gateway.listening.set()
+    gateway.listening.set()
+
+
 class Gateway:
     """`facetheory serve` with a configuration file of its own."""
 
@@ -349,7 +362,7 @@ class Gateway:
                              env=CLEAN | scenario.environment | (environment or {}),
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.listening = threading.Event()
-        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading = threading.Thread(target=read_what_it_says, args=(self,), daemon=True)
         self.reading.start()
         if expect_start and (not self.listening.wait(DEADLINE) or not self.port):
             raise AssertionError(f"{name} does not listen: {self.stderr}")
@@ -367,16 +380,6 @@ class Gateway:
         lease = "" if "lease =" in self.parts["defaults"] else 'lease = "2s"'
         text += f'[defaults]\n{lease}\n{self.parts["defaults"]}\n{self.parts["routes"]}\n'
         self.file.write_text(text)
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.said.append(line)
-            if "listening on http://127.0.0.1:" in line:
-                self.port = int(line.rsplit(":", 1)[1])
-            if "metrics and health on http://127.0.0.1:" in line:
-                self.admin = int(line.rsplit(":", 1)[1])
-                self.listening.set()
-        self.listening.set()
 
     @property
     def stderr(self):

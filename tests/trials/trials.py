@@ -34,12 +34,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 
-from harness import BUCKET, CLEAN, Stores, spawn, until  # noqa: E402
+from harness import BUCKET, CLEAN, Stores, read_what_it_says, spawn, until  # noqa: E402
 
 HEALTH_LIMIT = 5.0  # seconds for an answer of /livez or /readyz; both cores are busy with the load
 RECOVERY_LIMIT = 20  # seconds from the end of a fault until a new page is stored again
 ANSWER_LIMIT = 5.0  # seconds for an answer after the fault
 STOP_LIMIT = 12  # seconds from SIGTERM to the end; drain_timeout is 5 s
+MOST_LINES = 5000  # of stderr that are kept
 ISR = "x-facetheory-isr"
 MISHAPS = {"hanging": "requests that nobody answered", "late": "answers that took too long",
            "cut": "answers that were cut off", "unanswered": "connections that were closed instead of an answer",
@@ -127,7 +128,7 @@ class Gateway:
         self.listening = threading.Event()
         self.process = spawn([*self.prefix, self.program, "serve", "--config", self.folder / "trial.toml"],
                              cwd=self.folder, env=CLEAN | self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading = threading.Thread(target=read_what_it_says, args=(self, MOST_LINES), daemon=True)
         self.reading.start()
         check(self.listening.wait(60) and self.admin, f"the gateway does not start: {self.last_words()}")
 
@@ -140,17 +141,6 @@ class Gateway:
         self.reading.join(5)
         self.process.stderr.close()
         self.start()
-
-    def _read(self):
-        for line in self.process.stderr:
-            if len(self.said) < 5000:
-                self.said.append(line)
-            if "listening on http://127.0.0.1:" in line:
-                self.port = int(line.rsplit(":", 1)[1])
-            if "metrics and health on http://127.0.0.1:" in line:
-                self.admin = int(line.rsplit(":", 1)[1])
-                self.listening.set()
-        self.listening.set()
 
     def last_words(self):
         return "".join(self.said[-30:])
