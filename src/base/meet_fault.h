@@ -27,8 +27,8 @@ Task<Result<T>> meet_fault(FaultScript& script, std::string_view operation, Cloc
     if (!done) co_return done;  // It failed by itself; there is no good answer to lose.
   }
   // A read has no effect that anybody would have to find out about.
-  const bool reads = operation == "get" || operation == "query" || operation == "scan" ||
-                     operation == "read" || operation == "list";
+  const bool reads = operation == "get" || operation == "get_all" || operation == "query" ||
+                     operation == "scan" || operation == "read" || operation == "list";
   const bool lost = (fault == Fault::lose_request || fault == Fault::lose_answer) && !reads;
   co_return Error{lost ? ErrorCode::ambiguous : ErrorCode::unavailable,
                   "injected into " + std::string(operation) + ": " + std::string(name(fault))};

@@ -97,6 +97,11 @@ Result<void> check_metadata(const BodyMetadata& metadata, std::size_t most) {
 
 }  // namespace
 
+Result<void> BodyStore::check(BodyMetadata metadata) const {
+  if (!metadata.sha256) metadata.sha256 = sha256_hex("");  // Any is as long as the one that it will get.
+  return check_metadata(metadata, max_metadata_bytes());
+}
+
 Task<Result<void>> BodyStore::write(std::string key, Body body) {
   if (auto valid = check_key(key); !valid) co_return valid.error();
   if (body.bytes.size() > kMaxBodyBytes) {
@@ -138,6 +143,25 @@ Task<Result<std::optional<Body>>> BodyStore::read_from(BodyStore& other, std::st
 Task<Result<void>> BodyStore::remove(std::string key) {
   if (auto valid = check_key(key); !valid) co_return valid.error();
   co_return co_await do_remove(std::move(key));
+}
+
+Task<Result<void>> BodyStore::remove_all(std::vector<std::string> keys) {
+  for (const std::string& key : keys) {
+    if (auto valid = check_key(key); !valid) co_return valid.error();
+  }
+  co_return co_await do_remove_all(std::move(keys));
+}
+
+Task<Result<void>> BodyStore::do_remove_all(std::vector<std::string> keys) {
+  for (std::string& key : keys) {
+    auto removed = co_await do_remove(std::move(key));
+    if (!removed) co_return removed;
+  }
+  co_return Result<void>();
+}
+
+Task<Result<std::optional<DiskUse>>> BodyStore::disk_use() {
+  co_return std::optional<DiskUse>();
 }
 
 Task<Result<BodyPage>> BodyStore::list(std::optional<std::string> after, std::size_t limit) {

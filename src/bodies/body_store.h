@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/disk_use.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 
@@ -75,13 +76,25 @@ class BodyStore {
 
   // Removes the body; one that is not there is no error.
   Task<Result<void>> remove(std::string key);
+  // The same for many, at the price of few where the store can: an embedded table flushes once for a hundred. After an error
+  // some of them may be left.
+  Task<Result<void>> remove_all(std::vector<std::string> keys);
 
   // What rows carry as s3_key of that body, so that readers in every language find it: with S3 the complete key
   // of the object. `read` takes it, and the key itself.
   virtual std::string reference(std::string_view key) const { return std::string(key); }
 
+  // What `read` takes for exactly the body that was written here under that key: not for one under another prefix, as it
+  // looks for where a row's s3_key names none here.
+  virtual std::string address(std::string_view key) const { return reference(key); }
+
   // What a body's metadata may take in this store; as kMaxMetadataBytes is counted.
+  // Whether a body with this metadata could be written; `invalid` says what to change.
+  Result<void> check(BodyMetadata metadata) const;
   virtual std::size_t max_metadata_bytes() const { return kMaxMetadataBytes; }
+
+  // What the store takes on a disk of this machine; empty: it is not on one.
+  virtual Task<Result<std::optional<DiskUse>>> disk_use();
 
   // Up to `limit` (1 to 1000) entries, in an order of the store's own, each body that existed throughout
   // exactly once.
@@ -97,6 +110,7 @@ class BodyStore {
   virtual Task<Result<void>> do_write(std::string key, Body body) = 0;
   virtual Task<Result<std::optional<Body>>> do_read(std::string key) = 0;
   virtual Task<Result<void>> do_remove(std::string key) = 0;
+  virtual Task<Result<void>> do_remove_all(std::vector<std::string> keys);  // By default one after the other.
   virtual Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) = 0;
 };
 

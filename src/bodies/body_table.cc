@@ -9,6 +9,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/bodies/body_file.h"
 #include "facetheory/table/lmdb_table.h"
+#include "facetheory/table/validate.h"
 
 namespace facetheory {
 namespace {
@@ -95,6 +96,20 @@ Task<Result<void>> BodyTable::remove(std::string key) {
   Write erase = Delete{row_of(std::move(key)), {}};
   auto outcome = co_await table_->write(std::move(erase), Durability::process);
   if (!outcome) co_return outcome.error();
+  co_return Result<void>();
+}
+
+// A hundred for one flush.
+Task<Result<void>> BodyTable::remove_all(std::vector<std::string> keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  for (std::size_t begin = 0; begin < keys.size(); begin += kMaxTransactItems) {
+    std::vector<TransactItem> removals;
+    for (std::size_t i = begin; i < std::min(keys.size(), begin + kMaxTransactItems); ++i)
+      removals.emplace_back(Delete{row_of(std::move(keys[i])), {}});
+    auto outcome = co_await table_->transact(std::move(removals), "remove");
+    if (!outcome) co_return outcome.error();
+  }
   co_return Result<void>();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/bodies/body_store.h"
@@ -23,9 +24,12 @@ class BodyTable {
   // Whoever awaits it may wait for a disk, and so with `list`.
   Task<Result<std::optional<Body>>> read(std::string key);
   Task<Result<void>> remove(std::string key);
+  Task<Result<void>> remove_all(std::vector<std::string> keys);
   // The entries behind that key, in an order of the table's own; `next` is the last key. Rows that cannot be read are left out,
   // and logged.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
+
+  DiskUse disk_use() const { return table_->disk_use().value_or(DiskUse{}); }
 
  private:
   BodyTable(std::unique_ptr<Table> table, std::string directory, const Clock& clock)

@@ -18,6 +18,7 @@ class FaultyBodies final : public BodyStore {
                Clock& clock = system_clock());
 
   std::string reference(std::string_view key) const override { return inner_->reference(key); }
+  std::string address(std::string_view key) const override { return inner_->address(key); }
   std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
 
  private:

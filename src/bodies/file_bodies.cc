@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -34,6 +35,7 @@ constexpr std::size_t kThreads = 4;
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;  // Above what validation lets through.
 constexpr std::string_view kTemporaryPrefix = ".writing-";
 constexpr std::chrono::hours kAbandonedAfter{1};  // No write takes that long.
+constexpr std::chrono::minutes kCountAgain{10};   // Other processes write and remove, too.
 
 // What failed, on which file, and why, with the remedy where there is one; `other` is the code where there is
 // none.
@@ -149,6 +151,13 @@ int names_in(const fs::path& folder, std::vector<std::string>& names) {
   return error;
 }
 
+// Of the disk; 0: there is no such file.
+std::int64_t bytes_taken_by(const fs::path& path) {
+  constexpr std::int64_t kBlock = 512;
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::int64_t>(status.st_blocks) * kBlock : 0;
+}
+
 WallTime modified_at(const struct stat& status) {
   return WallTime(std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
@@ -168,6 +177,11 @@ struct FileBodies::State {
   // Whether the fan-out folder of that number is known to be synced into its parent, whoever made it.
   mutable std::array<std::atomic<bool>, 256> synced{};
 
+  // What the bodies' files take, as far as this process knows.
+  mutable std::atomic<std::int64_t> bytes_used = 0;
+  mutable std::mutex counting;  // Held while all files are counted.
+  mutable std::optional<std::chrono::steady_clock::time_point> counted_at;  // guarded by counting
+
   fs::path path_of(std::string_view key) const {
     const std::string digest = sha256_hex(key);
     return folder / digest.substr(0, 2) / digest;
@@ -178,6 +192,8 @@ struct FileBodies::State {
   Result<void> write(const std::string& key, const Body& body) const;
   Result<std::optional<Body>> read(const std::string& key) const;
   Result<void> remove(const std::string& key) const;
+  Result<void> remove_all(const std::vector<std::string>& keys) const;
+  Result<std::optional<DiskUse>> disk_use() const;
   Result<BodyPage> list(const std::optional<std::string>& after, std::size_t limit) const;
 
  private:
@@ -238,7 +254,10 @@ Result<void> FileBodies::State::name_file(const fs::path& temporary, const fs::p
     error = ::link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
     if (error == 0) ::unlink(temporary.c_str());
   }
-  if (error == 0) return {};
+  if (error == 0) {
+    bytes_used += bytes_taken_by(path);
+    return {};
+  }
   ::unlink(temporary.c_str());
   if (error != EEXIST) return file_error(error, "name", path);
 
@@ -270,11 +289,43 @@ Result<std::optional<Body>> FileBodies::State::read(const std::string& key) cons
 
 Result<void> FileBodies::State::remove(const std::string& key) const {
   const fs::path path = path_of(key);
+  const std::int64_t bytes = bytes_taken_by(path);
   if (::unlink(path.c_str()) != 0) {
     if (errno == ENOENT) return {};
     return file_error(errno, "remove", path);
   }
+  bytes_used -= bytes;
   return {};
+}
+
+Result<void> FileBodies::State::remove_all(const std::vector<std::string>& keys) const {
+  for (const std::string& key : keys) {
+    if (auto removed = remove(key); !removed) return removed;
+  }
+  return {};
+}
+
+Result<std::optional<DiskUse>> FileBodies::State::disk_use() const {
+  const std::lock_guard lock(counting);
+  const auto now = std::chrono::steady_clock::now();
+  if (!counted_at || now - *counted_at >= kCountAgain) {
+    // What is written or removed meanwhile may be missed or counted twice until the next time.
+    std::int64_t bytes = 0;
+    std::vector<std::string> folders;
+    if (const int error = names_in(folder, folders)) return file_error(error, "list", folder);
+    for (const std::string& fan : folders) {
+      if (fan.size() != 2 || !is_hex(fan)) continue;
+      std::vector<std::string> names;
+      if (const int error = names_in(folder / fan, names)) return file_error(error, "list", folder / fan);
+      for (const std::string& name : names) {
+        if (name.size() == 64) bytes += bytes_taken_by(folder / fan / name);
+      }
+    }
+    bytes_used = bytes;
+    counted_at = now;
+  }
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_used, 0));
+  return std::optional(DiskUse{bytes, bytes});
 }
 
 // Bodies in the order of their file names; the token is the last name handed out.
@@ -360,6 +411,15 @@ Task<Result<std::optional<Body>>> FileBodies::do_read(std::string key) {
 Task<Result<void>> FileBodies::do_remove(std::string key) {
   return on_pool(state_->threads,
                  [state = state_.get(), key = std::move(key)] { return state->remove(key); });
+}
+
+Task<Result<void>> FileBodies::do_remove_all(std::vector<std::string> keys) {
+  return on_pool(state_->threads,
+                 [state = state_.get(), keys = std::move(keys)] { return state->remove_all(keys); });
+}
+
+Task<Result<std::optional<DiskUse>>> FileBodies::disk_use() {
+  return on_pool(state_->threads, [state = state_.get()] { return state->disk_use(); });
 }
 
 Task<Result<BodyPage>> FileBodies::do_list(std::optional<std::string> after, std::size_t limit) {

@@ -27,6 +27,8 @@ class FileBodies final : public BodyStore {
   ~FileBodies() override;
 
   std::size_t max_metadata_bytes() const override { return kMaxOwnMetadataBytes; }
+  // All files are looked at now and then; in between, those that this process writes and removes are counted.
+  Task<Result<std::optional<DiskUse>>> disk_use() override;
 
   // Whether there is a file of that key, be it a damaged one. Asks the file system at once, on the calling thread.
   bool holds(const std::string& key) const;
@@ -41,6 +43,7 @@ class FileBodies final : public BodyStore {
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
   Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override;
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   std::shared_ptr<State> state_;

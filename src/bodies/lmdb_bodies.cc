@@ -90,6 +90,18 @@ Task<Result<void>> LmdbBodies::do_remove(std::string key) {
   co_return co_await files_->remove(std::move(key));
 }
 
+Task<Result<void>> LmdbBodies::do_remove_all(std::vector<std::string> keys) {
+  auto removed = co_await small_->remove_all(keys);
+  if (!removed) co_return removed;
+  co_return co_await files_->remove_all(std::move(keys));
+}
+
+Task<Result<std::optional<DiskUse>>> LmdbBodies::disk_use() {
+  auto files = co_await files_->disk_use();
+  if (!files) co_return files;
+  co_return std::optional<DiskUse>(**files + small_->disk_use());
+}
+
 Task<Result<BodyPage>> LmdbBodies::do_list(std::optional<std::string> after, std::size_t limit) {
   BodyPage page;
   if (!after || after->starts_with(kSmallToken)) {

@@ -27,6 +27,7 @@ class LmdbBodies final : public BodyStore {
   static Result<std::unique_ptr<LmdbBodies>> open(std::filesystem::path folder, Platform platform = {});
 
   std::size_t max_metadata_bytes() const override { return kMaxOwnMetadataBytes; }
+  Task<Result<std::optional<DiskUse>>> disk_use() override;
 
  private:
   LmdbBodies(std::unique_ptr<FileBodies> files, std::unique_ptr<BodyTable> small)
@@ -35,6 +36,7 @@ class LmdbBodies final : public BodyStore {
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
   Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override;
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   Task<Result<void>> write_file(std::string key, Body body);

@@ -104,6 +104,30 @@ TEST_F(LmdbBodiesTest, KeepsSmallBodiesInItsTableAndLargeOnesInFiles) {
   EXPECT_EQ(read("large"), kLarge);
 }
 
+TEST_F(LmdbBodiesTest, TellsWhatItTakesOnTheDiskAndLessWhenBodiesAreRemoved) {
+  const auto use = [&] { return **run(store_->disk_use()); };
+  const DiskUse empty = use();
+  EXPECT_GT(empty.used, 0U);
+  EXPECT_GE(empty.occupied, empty.used);
+  std::vector<std::string> keys;
+  for (int i = 0; i < 50; ++i) {
+    for (const std::string* bytes : {&kSmall, &kLarge}) {
+      keys.push_back("k/" + std::to_string(keys.size()));
+      ASSERT_TRUE(run(store_->write(keys.back(), Body{*bytes, {}})));
+    }
+  }
+  const DiskUse full = use();
+  EXPECT_GE(full.used, empty.used + 50 * (kSmall.size() + kLarge.size()));
+  EXPECT_GE(full.occupied, full.used);
+  // Somebody who opens it now counts what is there.
+  open();
+  EXPECT_EQ(use().used, full.used);
+  ASSERT_TRUE(run(store_->remove_all(keys)));
+  EXPECT_LT(use().used, empty.used + 100'000);
+  EXPECT_GE(use().occupied, 50 * kSmall.size());  // Its table never shrinks.
+  EXPECT_THAT(files(), IsEmpty());
+}
+
 TEST_F(LmdbBodiesTest, KeepsARowInTheDocumentedFormat) {
   test::ManualClock clock;
   Platform platform;

@@ -23,6 +23,14 @@ Task<Result<void>> MeasuredBodies::do_remove(std::string key) {
   return measure(observer_, "remove", clock_, inner_->remove(std::move(key)));
 }
 
+Task<Result<std::optional<DiskUse>>> MeasuredBodies::disk_use() {
+  return inner_->disk_use();
+}
+
+Task<Result<void>> MeasuredBodies::do_remove_all(std::vector<std::string> keys) {
+  return measure(observer_, "remove", clock_, inner_->remove_all(std::move(keys)));
+}
+
 Task<Result<BodyPage>> MeasuredBodies::do_list(std::optional<std::string> after, std::size_t limit) {
   return measure(observer_, "list", clock_, inner_->list(std::move(after), limit));
 }

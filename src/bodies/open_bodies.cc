@@ -1,12 +1,14 @@
 #include "facetheory/bodies/open_bodies.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/aws/credentials.h"
 #include "facetheory/aws/service_client.h"
+#include "facetheory/base/whole_path.h"
 #include "facetheory/bodies/file_bodies.h"
 #include "facetheory/bodies/lmdb_bodies.h"
 #include "facetheory/bodies/memory_bodies.h"
@@ -21,11 +23,10 @@ constexpr std::string_view kS3Prefix = "s3://";
 constexpr std::size_t kMaxPrefixBytes = 512;
 
 Error malformed(std::string_view uri, std::string_view why) {
-  return Error{
-      ErrorCode::invalid,
-      "\"" + std::string(uri) + "\" names no body store (" + std::string(why) +
-          "); accepted are memory:, lmdb:<folder>, file:<folder>, s3://bucket[/prefix], and s3: with "
-          "FACETHEORY_ISR_BUCKET set"};
+  return Error{ErrorCode::invalid, "\"" + std::string(uri) + "\" names no body store (" + std::string(why) +
+                                       "); accepted are memory:, lmdb:<folder>, file:<folder>, "
+                                       "s3://bucket[/prefix][?pointers=form], and s3: with "
+                                       "FACETHEORY_ISR_BUCKET set"};
 }
 
 Result<std::string> parse_folder(std::string_view uri, std::string_view scheme) {
@@ -61,8 +62,37 @@ bool is_prefix(std::string_view prefix) {
           inside.find("/../") == std::string::npos);
 }
 
+std::optional<PointerForm> pointer_form(std::string_view name) {
+  if (name == "complete") return PointerForm::complete;
+  if (name == "relative") return PointerForm::relative;
+  return std::nullopt;
+}
+
+// What the URI says after its '?', or the environment where it says nothing.
+Result<PointerForm> parse_pointers(std::string_view uri, const Environment& environment) {
+  constexpr std::string_view kOption = "pointers=";
+  const std::size_t question = uri.find('?');
+  if (question != std::string_view::npos) {
+    const std::string_view option = uri.substr(question + 1);
+    const auto form =
+        option.starts_with(kOption) ? pointer_form(option.substr(kOption.size())) : std::nullopt;
+    if (form) return *form;
+    return malformed(
+        uri, "\"?" + std::string(option) + "\" is no option; write ?pointers=complete or ?pointers=relative");
+  }
+  const auto named = environment.get("FACETHEORY_ISR_POINTERS");
+  if (!named) return PointerForm::complete;
+  if (const auto form = pointer_form(*named)) return *form;
+  return Error{ErrorCode::invalid,
+               "FACETHEORY_ISR_POINTERS is \"" + *named + "\"; write complete or relative"};
+}
+
 Result<S3Location> parse_location(std::string_view uri, const Environment& environment) {
   S3Location location;
+  const auto pointers = parse_pointers(uri, environment);
+  if (!pointers) return pointers.error();
+  location.pointers = *pointers;
+  uri = uri.substr(0, uri.find('?'));
   if (uri == "s3:" || uri == kS3Prefix) {
     auto bucket = environment.get("FACETHEORY_ISR_BUCKET");
     if (!bucket) return malformed(uri, "FACETHEORY_ISR_BUCKET is not set");
@@ -113,7 +143,7 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
     return as_store(std::move(*store));
   }
 
-  if (uri == "s3:" || uri.starts_with(kS3Prefix)) {
+  if (uri == "s3:" || uri.starts_with("s3:?") || uri.starts_with(kS3Prefix)) {
     auto location = parse_location(uri, platform.environment);
     if (!location) return location.error();
     auto endpoint = resolve_endpoint("s3", platform.environment);
@@ -123,6 +153,20 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
                                                std::move(credentials), std::move(platform)));
   }
   return malformed(uri, "the scheme is unknown");
+}
+
+std::string complete_bodies_uri(const std::string& uri, const Environment& environment) {
+  if (uri.starts_with("s3:")) {
+    const auto location = parse_location(uri, environment);
+    if (!location) return uri;
+    const std::size_t option = std::min(uri.find('?'), uri.size());
+    return std::string(kS3Prefix) + location->bucket + (location->prefix.empty() ? "" : "/") +
+           location->prefix + uri.substr(option);
+  }
+  for (const std::string_view scheme : {kLmdbPrefix, kFilePrefix}) {
+    if (uri.starts_with(scheme)) return std::string(scheme) + whole_path(uri.substr(scheme.size()));
+  }
+  return uri;
 }
 
 }  // namespace facetheory

@@ -4,6 +4,8 @@
 //   file:<folder>         the same, each in a file of its own
 //   s3://bucket[/prefix]  in S3, or whatever speaks its protocol at AWS_ENDPOINT_URL_S3
 //   s3:                   the same, named by FACETHEORY_ISR_BUCKET and FACETHEORY_ISR_PREFIX (default: isr)
+// Either of the last two may end with ?pointers=complete or ?pointers=relative (s3_bodies.h says what these are);
+// without, FACETHEORY_ISR_POINTERS says so, and then it is complete.
 #pragma once
 
 #include <memory>
@@ -18,5 +20,8 @@ namespace facetheory {
 // The executor carries the store's own network I/O and must keep running while operations are awaited.
 Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asio::any_io_executor& executor,
                                                Platform platform = {});
+
+// The same store's URI as it is whoever uses it, from wherever: with what variables gave, with the whole path.
+std::string complete_bodies_uri(const std::string& uri, const Environment& environment);
 
 }  // namespace facetheory

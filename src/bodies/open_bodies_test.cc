@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/whole_path.h"
+
 #include "tests/support/run.h"
 #include "tests/support/servers.h"
 
@@ -86,6 +88,19 @@ TEST(OpenBodies, DoesNotOpenAsFilesWhatHasATableBesideThem) {
               AllOf(HasSubstr("invalid: "), HasSubstr("open it as lmdb:" + folder.path().string())));
 }
 
+TEST(OpenBodies, CompletesAUriWithWhatTheEnvironmentAndTheWorkingFolderSay) {
+  const Environment environment({{"FACETHEORY_ISR_BUCKET", "pages"}, {"FACETHEORY_ISR_PREFIX", "p/"}});
+  EXPECT_EQ(complete_bodies_uri("s3:", environment), "s3://pages/p");
+  EXPECT_EQ(complete_bodies_uri("s3:?pointers=relative", environment), "s3://pages/p?pointers=relative");
+  EXPECT_EQ(complete_bodies_uri("s3://other", environment), "s3://other");
+  EXPECT_EQ(complete_bodies_uri("s3://other/x/", environment), "s3://other/x");
+  EXPECT_EQ(complete_bodies_uri("s3:", Environment()), "s3:");
+  EXPECT_EQ(complete_bodies_uri("file:/a/./b/../c/", environment), "file:/a/c");
+  EXPECT_EQ(complete_bodies_uri("lmdb:x", environment), "lmdb:" + whole_path("x"));
+  EXPECT_TRUE(whole_path("x").starts_with('/') && whole_path("x").ends_with("/x"));
+  EXPECT_EQ(complete_bodies_uri("memory:", environment), "memory:");
+}
+
 TEST(OpenBodies, TakesBucketAndPrefixFromTheEnvironment) {
   test::FaultProxy proxy("s3", test::shared_s3_server().endpoint());
   auto variables = test::aws_variables("s3", proxy.endpoint());
@@ -102,6 +117,29 @@ TEST(OpenBodies, TakesBucketAndPrefixFromTheEnvironment) {
   variables["FACETHEORY_ISR_PREFIX"] = "other/place/";
   write("from-environment");
   EXPECT_EQ(proxy.log().back().target, "/bodies/other/place/from-environment");
+}
+
+TEST(OpenBodies, TakesTheFormOfPointersFromTheUriOrTheEnvironment) {
+  const auto reference = [](const std::string& uri, const std::string& variable) {
+    std::map<std::string, std::string, std::less<>> variables = {{"AWS_REGION", "eu-west-1"},
+                                                                 {"FACETHEORY_ISR_BUCKET", "bodies"}};
+    if (!variable.empty()) variables["FACETHEORY_ISR_POINTERS"] = variable;
+    Platform platform;
+    platform.environment = Environment(std::move(variables));
+    auto store = open_bodies(uri, test::executor(), std::move(platform));
+    return store ? (*store)->reference("k") : to_string(store.error());
+  };
+  EXPECT_EQ(reference("s3:", ""), "isr/k");
+  EXPECT_EQ(reference("s3:?pointers=relative", ""), "k");
+  EXPECT_EQ(reference("s3:", "relative"), "k");
+  EXPECT_EQ(reference("s3://bodies/a/b?pointers=relative", ""), "k");
+  EXPECT_EQ(reference("s3://bodies/a/b", "relative"), "k");
+  EXPECT_EQ(reference("s3://bodies/a/b?pointers=complete", "relative"), "a/b/k");
+  EXPECT_THAT(reference("s3://bodies/a?pointers=bare", ""),
+              AllOf(HasSubstr("invalid: "), HasSubstr("?pointers=bare"), HasSubstr("?pointers=relative")));
+  EXPECT_THAT(reference("s3://bodies/a?b", ""), HasSubstr("\"?b\" is no option"));
+  EXPECT_THAT(reference("s3:", "short"),
+              AllOf(HasSubstr("FACETHEORY_ISR_POINTERS is \"short\""), HasSubstr("complete or relative")));
 }
 
 }  // namespace

@@ -266,7 +266,12 @@ S3Bodies::S3Bodies(const boost::asio::any_io_executor& executor, S3Location loca
 S3Bodies::~S3Bodies() = default;
 
 std::string S3Bodies::reference(std::string_view key) const {
-  return state_->complete(std::string(key));
+  const bool relative = state_->location.pointers == PointerForm::relative;
+  return relative ? std::string(key) : state_->complete(std::string(key));
+}
+
+std::string S3Bodies::address(std::string_view key) const {
+  return std::string(kScheme) + state_->location.bucket + "/" + state_->complete(std::string(key));
 }
 
 Task<Result<void>> S3Bodies::do_write(std::string key, Body body) {
@@ -304,13 +309,17 @@ Task<Result<std::optional<Body>>> S3Bodies::do_read(std::string key) {
     }
     co_return co_await state->get(key.substr(slash + 1));
   }
-  std::string complete = state->complete(key);
-  if (complete.size() <= kMaxKeyBytes) {
-    auto body = co_await state->get(complete);
-    if (!body || *body || complete == key) co_return body;
+  // It may be complete, perhaps under another prefix; or go on after the prefix, even where that begins it.
+  const bool likely_complete =
+      state->location.pointers == PointerForm::complete && key.starts_with(state->prefix);
+  std::string below = state->prefix + key;
+  std::string first = likely_complete ? key : below;
+  std::string second = likely_complete ? std::move(below) : std::move(key);
+  if (first.size() <= kMaxKeyBytes) {
+    auto body = co_await state->get(first);
+    if (!body || *body || first == second || second.size() > kMaxKeyBytes) co_return body;
   }
-  // Other writers' rows carry complete keys, perhaps under another prefix.
-  co_return co_await state->get(std::move(key));
+  co_return co_await state->get(std::move(second));
 }
 
 Task<Result<void>> S3Bodies::do_remove(std::string key) {

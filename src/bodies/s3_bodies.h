@@ -1,9 +1,9 @@
 // Bodies as objects of an S3 bucket, or of whatever speaks its protocol at AWS_ENDPOINT_URL_S3; format in
 // docs/formats.md.
 //
-// A body's object is <prefix>/<key>. A key that already begins with the prefix is taken as complete, and
-// reading also accepts s3://bucket/key and complete keys outside of the prefix: all the forms that rows of
-// other writers carry. Objects of other writers can be read; what they lack in metadata is left at its
+// A body's object is <prefix>/<key>. Reading accepts all the forms that rows of any writer carry: s3://bucket/key, keys
+// with the prefix or without, complete keys outside of the prefix. The one that rows are written in (PointerForm) is tried
+// first. Objects of other writers can be read; what they lack in metadata is left at its
 // default. Writes carry `If-None-Match: *`, so that a key is never written twice even by two machines. Reads
 // never say `ambiguous`.
 #pragma once
@@ -17,9 +17,16 @@
 
 namespace facetheory {
 
+// What rows carry as s3_key of a body that is written here. Every form is read, whatever is written.
+enum class PointerForm {
+  complete,  // The whole key of the object, as readers expect who know of no prefix.
+  relative,  // Without the prefix, as readers expect who put it before every pointer themselves.
+};
+
 struct S3Location {
   std::string bucket;
   std::string prefix = {};  // Without a slash at its ends; empty: the whole bucket.
+  PointerForm pointers = PointerForm::complete;
 };
 
 // Where requests for a bucket go: by host name, or by path at a custom endpoint and where the bucket's name
@@ -40,6 +47,7 @@ class S3Bodies final : public BodyStore {
   ~S3Bodies() override;
 
   std::string reference(std::string_view key) const override;
+  std::string address(std::string_view key) const override;
 
  private:
   struct State;

@@ -162,6 +162,27 @@ TEST_F(S3BodiesTest, ReadsEveryFormOfAKey) {
   EXPECT_EQ(read("s3://" + bucket_ + "/isr/h/1.html"), "page");
 }
 
+TEST_F(S3BodiesTest, NamesItsBodiesWithThePrefixOrWithoutAsItIsTold) {
+  const auto relative = open("s3://" + bucket_ + "/isr?pointers=relative", proxy().environment());
+  EXPECT_EQ(store_->reference("h/1.html"), "isr/h/1.html");
+  EXPECT_EQ(relative->reference("h/1.html"), "h/1.html");
+  ASSERT_EQ(write(*relative, "h/1.html", "page"), "written");
+  EXPECT_EQ(list(*store_), "h/1.html ");  // The objects are the same, and so is what can be read.
+  for (BodyStore* store : {store_.get(), relative.get()}) {
+    EXPECT_EQ(read(*store, "h/1.html"), "page");
+    EXPECT_EQ(read(*store, "isr/h/1.html"), "page");
+    EXPECT_EQ(read(*store, "s3://" + bucket_ + "/isr/h/1.html"), "page");
+  }
+}
+
+TEST_F(S3BodiesTest, ReadsAPointerThatBeginsLikeThePrefixAndGoesOnAfterIt) {
+  // FaceTheory's keyPrefix and htmlPointerPrefix may both be "isr".
+  test::shared_s3_server().put("/" + bucket_ + "/isr/isr/h/2.html", {}, "below");
+  const auto relative = open("s3://" + bucket_ + "/isr?pointers=relative", proxy().environment());
+  EXPECT_EQ(read(*relative, "isr/h/2.html"), "below");
+  EXPECT_EQ(read("isr/h/2.html"), "below");
+}
+
 TEST_F(S3BodiesTest, ReadsACompleteKeyOutsideOfItsPrefix) {
   test::shared_s3_server().put("/" + bucket_ + "/elsewhere/2.html", {}, "other");
   EXPECT_EQ(read("elsewhere/2.html"), "other");

@@ -54,6 +54,14 @@ void BodyCache::erase(std::string_view key) {
   if (found != entries_.end()) drop(found->second);
 }
 
+BodyCache::Warmth BodyCache::warmth(std::string_view key) const {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return Warmth::absent;
+  const Entry& entry = *found->second;
+  const bool touched = entry.touched != nullptr && entry.touched->load(std::memory_order_relaxed);
+  return entry.queue == &main_ || entry.uses > 0 || touched ? Warmth::used : Warmth::unused;
+}
+
 void BodyCache::make_room() {
   while (bytes() > budget_) {
     if (small_.bytes > small_budget_ || main_.entries.empty()) {

@@ -40,6 +40,10 @@ class BodyCache {
 
   void erase(std::string_view key);
 
+  // How much a body is wanted here: it is in memory, and was asked for since it came.
+  enum class Warmth { absent, unused, used };
+  Warmth warmth(std::string_view key) const;
+
   std::size_t bytes() const { return small_.bytes + main_.bytes; }  // Never more than the budget.
   std::size_t size() const { return entries_.size(); }
 

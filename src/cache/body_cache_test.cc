@@ -32,6 +32,20 @@ TEST(BodyCache, FindsWhatWasInserted) {
   EXPECT_GE(cache.bytes(), 10U);
 }
 
+TEST(BodyCache, TellsHowMuchABodyIsWantedWithoutCountingThat) {
+  BodyCache cache(100'000);
+  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::absent);
+  std::atomic<bool> touched = false;
+  cache.insert("a", body(10), 10, &touched);
+  insert(cache, "b", body(10));
+  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::unused);
+  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::unused);
+  touched = true;
+  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::used);
+  cache.find("b");
+  EXPECT_EQ(cache.warmth("b"), BodyCache::Warmth::used);
+}
+
 TEST(BodyCache, KeepsWhatSomebodyTouchedWithoutAskingForIt) {
   BodyCache cache(20'000);
   std::atomic<bool> touched = false;

@@ -15,6 +15,7 @@
 #include "facetheory/cache/flights.h"
 #include "facetheory/cache/page_memory.h"
 #include "facetheory/cache/uncached_places.h"
+#include "facetheory/isr/body_key.h"
 
 namespace facetheory {
 namespace {
@@ -143,7 +144,7 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
   const Duration came = isr_.clock.monotonic();
   std::optional<Duration> deadline;  // Of the waiting, however often it looks.
   for (;;) {
-    auto pointer = co_await memory_->look_up(request.page);
+    auto pointer = co_await memory_->look_up(request.page, request.tags);
     if (!pointer) {
       Error why = std::move(pointer).error();
       co_return co_await serve_unknown(std::move(request), std::move(renderer), std::move(why));
@@ -155,9 +156,10 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
     }
     // What cannot be stored is not rendered for storing.
     const std::optional<Error> bodies_rest = memory_->bodies_rest();
+    const bool just_read = pointer->read_at >= came;
     if (verdict->refresh && !bodies_rest && (request.request_id || !memory_->rests(request.page.pk))) {
       flights_->board(
-          Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected});
+          Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected, just_read});
     }
     if (verdict->served) co_return *std::move(verdict->served);
     if (bodies_rest) {
@@ -174,7 +176,7 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
 Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const Pointer& pointer) {
   const PagePolicy& policy = request.policy;
   const std::int64_t now = isr_.now();
-  const Freshness freshness = judge(pointer.meta, pointer.marks, now);
+  const Freshness freshness = judge(pointer.meta, pointer.marks, now, isr_.settings.clock_skew);
   const bool fresh = freshness.state == PageState::fresh;
   bool missing = freshness.state == PageState::missing;
   const bool too_old = !missing && !fresh && is_too_old(policy, *pointer.meta, now);
@@ -225,8 +227,8 @@ Task<Result<Verdict>> Engine::State::look_at(const ServeRequest& request, const 
 // The table cannot be asked: what was known last is better than nothing.
 Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer renderer, Error why) {
   const std::optional<Pointer> last = memory_->last_known(request.page.pk);
-  const PageState state =
-      last ? judge(last->meta, last->marks, isr_.now()).state : PageState::missing;  // Purged, perhaps.
+  const PageState state = last ? judge(last->meta, last->marks, isr_.now(), isr_.settings.clock_skew).state
+                               : PageState::missing;  // Purged, perhaps.
   if (state != PageState::missing) {
     auto body = co_await memory_->body(last->meta->s3_key);
     if (body) {
@@ -306,11 +308,13 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
                                                 Duration deadline) {
   const Counted waiting(waiters_);
   Error failure{ErrorCode::unavailable, "the page could not be rendered in time"};
+  bool just_read = pointer.read_at >= came;
   // Who does not wait at all wants the page for the next one.
   const auto waits_until = request.policy.wait_limit > Duration(0) ? std::optional(deadline) : std::nullopt;
   for (;;) {
     const Boarding boarding =
-        flights_->board(Errand{request, renderer, pointer, verdict.rejected, waits_until});
+        flights_->board(Errand{request, renderer, pointer, verdict.rejected, just_read, waits_until});
+    just_read = false;
     const std::shared_ptr<Flight> flight = boarding.flight;
     if (!flight) {
       failure.message = "this process is about to end";
@@ -456,11 +460,12 @@ Served Engine::State::of_another(const ServeRequest& request, Served served) {
 // place is as good, and what was purged must not come back by way of a record: without its id the request is like
 // any other.
 Task<Engine::State::Landed> Engine::State::replay(ServeRequest& request, std::string s3_key) {
-  auto pointer = co_await memory_->read_pointer(request.page, Consistency::strong);
+  auto pointer = co_await memory_->read_pointer(request.page, request.tags, Consistency::strong);
   const std::int64_t now = isr_.now();
-  const bool is_current = pointer && pointer->meta && pointer->meta->s3_key == s3_key &&
-                          judge(pointer->meta, pointer->marks, now).state != PageState::missing &&
-                          !is_too_old(request.policy, *pointer->meta, now);
+  const bool is_current =
+      pointer && pointer->meta && name_same_body(pointer->meta->s3_key, s3_key) &&
+      judge(pointer->meta, pointer->marks, now, isr_.settings.clock_skew).state != PageState::missing &&
+      !is_too_old(request.policy, *pointer->meta, now);
   if (is_current) {
     auto served =
         co_await serve_if_it_suits(request, *std::move(pointer->meta), "the request was done before");
@@ -468,6 +473,7 @@ Task<Engine::State::Landed> Engine::State::replay(ServeRequest& request, std::st
   }
   request.request_id.reset();
   request.inputs.clear();
+  request.other_hashes.clear();
   co_return Landed();
 }
 
@@ -537,6 +543,9 @@ Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
 }
 Task<void> Engine::wait_for_render(Page page, Duration limit) {
   return state_->flights().wait_for(std::move(page.pk), limit);
+}
+int Engine::warmth(const std::string& s3_key) const {
+  return static_cast<int>(state_->memory().warmth(s3_key));
 }
 std::uint64_t Engine::forgets() const {
   return state_->memory().forgets();

@@ -37,12 +37,16 @@ class Event;  // event.h
 enum class ServeMode { swr, blocking };
 enum class OnFailure { serve_stale, error };    // Of a render, when a stale page is at hand.
 enum class OnContention { wait, serve_stale };  // In mode `blocking`, while another node renders.
+// Who publishes what the renderer makes: this process under its lease, or, elsewhere, whom the renderer asks (rendered_elsewhere.h).
+enum class Publisher { here, elsewhere };
 
 struct PagePolicy {
   ServeMode mode = ServeMode::swr;
   OnFailure on_failure = OnFailure::serve_stale;
   OnContention on_contention = OnContention::wait;
-  std::chrono::seconds lease{30};
+  Publisher publisher = Publisher::here;
+  // It ends soon enough after a crash for those who wait to see another render.
+  std::chrono::seconds lease{10};
   Duration wait_limit = std::chrono::seconds(30);  // How long a request waits for a render.
   Duration render_limit =
       std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.
@@ -70,7 +74,8 @@ struct ServeRequest {
   PagePolicy policy = {};
   // Regenerates under this idempotency key, from whom that is allowed.
   std::optional<std::string> request_id = {};
-  std::map<std::string, std::string> inputs = {};
+  std::map<std::string, std::string> inputs = {};  // As in RegenerateOptions, and so are these:
+  std::vector<std::string> other_hashes = {};
   // That the page will get, as far as they are known before it is rendered (RegenerateOptions::tags).
   std::vector<std::string> tags = {};
   // Called when a page is at hand, before it is served; and, for `suits` and `shared` alone, with what was waited for,
@@ -142,6 +147,9 @@ struct EngineOptions {
   // Called once for every body that was read or rendered, on the thread that did; what it makes is what Served::body
   // points to. Must not throw.
   std::function<PreparedBody(Body)> prepare = {};
+  // Asked of every page that was rendered and does not stand in the table yet, with what its body takes: false, and it is not
+  // stored, since there is no room. Empty: there always is. Must not throw.
+  std::function<bool(std::size_t bytes)> has_room = {};
   // Called on the engine's executor when a regeneration has ended: name(RegenerateOutcome), or "error". Must not throw.
   std::function<void(std::string_view outcome, Duration took)> on_regenerated = {};
 };
@@ -198,6 +206,9 @@ class Engine {
 
   // The body that a row's s3_key names, prepared, through the memory. `corrupt`: it is gone or damaged.
   Task<Result<std::shared_ptr<const Body>>> body(std::string s3_key);
+
+  // How much a page is wanted in this process: 0, its body is not in memory; 1, it is; 2, it was asked for again since.
+  int warmth(const std::string& s3_key) const;
 
   // The next request reads the page's pointer anew. It is still the last one known.
   void forget(const Page& page);

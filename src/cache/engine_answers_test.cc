@@ -87,6 +87,28 @@ TEST_F(EngineAnswersTest, ItIsRememberedForAWhileThatAPageIsNotStored) {
   EXPECT_EQ(serving({}, renderer()), "hit: page 2");
 }
 
+TEST_F(EngineAnswersTest, PageThatFindsNoRoomIsServedWithoutBeingStoredUntilThereIs) {
+  bool room = false;
+  EngineOptions options;
+  options.has_room = [&](std::size_t bytes) {
+    EXPECT_GT(bytes, 0U);
+    return room;
+  };
+  const auto full = node(options);
+  EXPECT_EQ(serving(*full), "uncached: page 1");
+  EXPECT_EQ(serving(*full), "uncached: page 2");
+  EXPECT_EQ(meta(), std::nullopt);
+  EXPECT_EQ(lock(), std::nullopt);
+  room = true;
+  EXPECT_EQ(serving(*full), "miss: page 3");
+  EXPECT_EQ(serving(*full), "hit: page 3");
+  // One that stands there already is renewed all the same: it takes no more room, and would be withdrawn otherwise.
+  room = false;
+  ASSERT_TRUE(run(invalidate(isr_, page_)));
+  EXPECT_EQ(serving(*full, request(blocking_), renderer()), "miss: page 4");
+  EXPECT_EQ(serving(*full), "hit: page 4");
+}
+
 TEST_F(EngineAnswersTest, PageThatSomebodyElseStoredIsServedAlthoughItWasNotStoredBefore) {
   serving({}, private_renderer());
   const auto second = node();
@@ -497,8 +519,8 @@ TEST_F(EngineAnswersTest, ReadThatBeganBeforeThePointerWasForgottenIsNotTrusted)
   const auto trusting = node(options);
   engines_.push_back(trusting.get());
   script_->set_delay(1s);
-  script_->queue("get", Fault::none);
-  script_->queue("get", Fault::delay);  // META was read, its marks are on the way.
+  script_->queue("get_all", Fault::none);
+  script_->queue("get_all", Fault::delay);  // META was read, its marks are on the way.
   Asked before = ask(*trusting, request(), renderer());
   ASSERT_TRUE(clock_.wait_for_sleepers(1));
   ASSERT_TRUE(run(invalidate(others_, page_)));

@@ -410,7 +410,7 @@ TEST_F(EngineTest, PointerIsTrustedFromTheTimeAtWhichItsReadBegan) {
   options.pointer_ttl = 10s;
   const auto trusting = node(options);
   script_->set_delay(8s);
-  script_->queue("get", Fault::delay);
+  script_->queue("get_all", Fault::delay);
   std::optional<Result<Served>> answer;
   auto ended = test::start(test::store(trusting->serve(request(), renderer()), answer));
   ASSERT_TRUE(clock_.wait_for_sleepers(1));
@@ -431,7 +431,7 @@ TEST_F(EngineTest, ClientThatLeavesDuringTheSharedReadOfAPointerHoldsNobodyUp) {
   options.pointer_ttl = 1h;
   const auto trusting = node(options);
   script_->set_delay(1h);
-  script_->queue("get", Fault::delay);
+  script_->queue("get_all", Fault::delay);
   Event leaves;
   auto left = test::start(unless(leaves, trusting->serve(request(), renderer())));
   ASSERT_TRUE(clock_.wait_for_sleepers(1));

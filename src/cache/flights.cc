@@ -12,6 +12,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/rendered_elsewhere.h"
 
 namespace facetheory {
 namespace {
@@ -23,9 +24,10 @@ constexpr std::chrono::seconds kBackgroundPatience{30};
 constexpr std::chrono::seconds kStoresLimit{120};
 constexpr std::chrono::seconds kDrainLooks{1};  // Between two, at what is still to be waited for.
 
-bool marked_stale(const Pointer& pointer, std::int64_t now) {
+bool marked_stale(const Isr& isr, const Pointer& pointer) {
+  const std::int64_t now = isr.now();
   return judge(pointer.meta, now).state == PageState::fresh &&
-         judge(pointer.meta, pointer.marks, now).state == PageState::stale;
+         judge(pointer.meta, pointer.marks, now, isr.settings.clock_skew).state == PageState::stale;
 }
 
 std::string in_words(Duration duration) {
@@ -240,22 +242,26 @@ Task<std::shared_ptr<void>> Flights::take_turn(Flight& flight, Duration render_l
 Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand errand) {
   const ServeRequest& request = errand.request;
   // So that readers in other languages, who know only META, learn of the mark.
-  if (marked_stale(errand.pointer, isr_.now())) {
+  if (marked_stale(isr_, errand.pointer)) {
     auto closed = co_await close_window(isr_, request.page, *errand.pointer.meta);
     if (!closed)
       log(LogLevel::warning, "the window of " + to_string(request.page) +
                                  " stays open for other readers: " + closed.error().message);
   }
+  const bool elsewhere = request.policy.publisher == Publisher::elsewhere;
   std::optional<Body> body;  // What was rendered.
   const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
     {
       const std::lock_guard lock(mutex_);
       ++counters_.renders;
     }
+    const bool is_new = !elsewhere && !context.previous;  // What others publish is not counted here.
     auto rendered =
         co_await render_within(isr_.clock, request.policy.render_limit, errand.renderer, std::move(context));
+    const bool no_room = rendered && keep_out_if_full(*rendered, is_new);
     {
       const std::lock_guard lock(mutex_);
+      flight.no_room = no_room;
       flight.render_ended = true;
       flight.has_page = rendered && rendered->store && !rendered->failed;
     }
@@ -282,21 +288,38 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   };
   options.request_id = request.request_id;
   options.inputs = request.inputs;
+  options.other_hashes = request.other_hashes;
   options.tags = request.tags;
+  if (errand.pointer.meta) options.likely_tags = errand.pointer.meta->tags;
+  options.just_looked = errand.just_read;
   options.wait = request.policy.wait_limit;
   if (errand.rejected) options.rejected = errand.pointer.meta;
   options.fail_in_backoff = true;
   options.turn = [&] { return take_turn(flight, request.policy.render_limit); };
   options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
-  auto outcome = co_await regenerate(isr_, request.page, observed, std::move(options));
+  Task<Result<RegenerateOutcome>> regeneration =
+      elsewhere ? have_rendered_elsewhere(isr_, request.page, observed, std::move(options))
+                : regenerate(isr_, request.page, observed, std::move(options));
+  auto outcome = co_await std::move(regeneration);
   if (body) flight.rendered = memory_->prepared(*std::move(body)).body;
   if (!outcome) {
     memory_->distrust(request.page.pk);
     co_return outcome;
   }
-  remember(request.page.pk, *outcome);
+  remember(flight, *outcome);
+  // A stale page stands there still: nobody is asked for it again at once.
+  if (elsewhere && std::holds_alternative<NotStored>(*outcome)) memory_->rests_for_now(request.page.pk);
   co_await look_at_marks(flight, request.page, *outcome);
   co_return outcome;
+}
+
+// A page that stands in the table already is stored again: it would be withdrawn otherwise, and takes no more room than before.
+bool Flights::keep_out_if_full(Rendered& rendered, bool is_new) const {
+  if (!is_new || !rendered.store || rendered.failed || !options_->has_room) return false;
+  if (options_->has_room(rendered.body.bytes.size())) return false;
+  rendered.store = false;
+  rendered.why_not_stored = "there is no room for it on the disk";
+  return true;
 }
 
 void Flights::note(Flight& flight, RegenerateEvent event, bool& contended) {
@@ -312,7 +335,8 @@ void Flights::note(Flight& flight, RegenerateEvent event, bool& contended) {
 }
 
 // What this process knows of the page from now on.
-void Flights::remember(const std::string& pk, const RegenerateOutcome& outcome) {
+void Flights::remember(const Flight& flight, const RegenerateOutcome& outcome) {
+  const std::string& pk = flight.page.pk;
   if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
     memory_->became_current(pk, regenerated->published.meta);
   } else if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
@@ -321,7 +345,7 @@ void Flights::remember(const std::string& pk, const RegenerateOutcome& outcome) 
     memory_->rests_for_now(pk);
   } else {
     const auto* not_stored = std::get_if<NotStored>(&outcome);
-    if (not_stored != nullptr && !not_stored->lease_lost) memory_->passes_for_now(pk);
+    if (not_stored != nullptr && !not_stored->lease_lost && !flight.no_room) memory_->passes_for_now(pk);
     memory_->distrust(pk);
   }
 }

@@ -43,6 +43,7 @@ struct Flight {
   bool joined = false;        // Somebody has come since.
   bool render_ended = false;  // From now on it may have been published.
   bool has_page = false;      // And there is a page for everybody to publish.
+  bool no_room = false;       // It was not stored for that alone: the next one may be.
 
   std::atomic<bool> elsewhere = false;  // Somebody else has the lease, or the request.
   Event held_up;                        // It was so at least once; or the flight has ended.
@@ -63,8 +64,9 @@ struct Flight {
 struct Errand {
   ServeRequest request;
   Renderer renderer;
-  Pointer pointer;        // As the request saw it.
-  bool rejected = false;  // It is fresh, but not good enough.
+  Pointer pointer;         // As the request saw it.
+  bool rejected = false;   // It is fresh, but not good enough.
+  bool just_read = false;  // The pointer was read for this errand, not known from before.
   // How long whoever boards waits for it; monotonic. Empty: nobody waits, it flies in the background.
   std::optional<Duration> waits_until = {};
 };
@@ -139,8 +141,9 @@ class Flights : public std::enable_shared_from_this<Flights> {
   Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
   Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
   Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
+  bool keep_out_if_full(Rendered& rendered, bool is_new) const;
   void note(Flight& flight, RegenerateEvent event, bool& contended);
-  void remember(const std::string& pk, const RegenerateOutcome& outcome);
+  void remember(const Flight& flight, const RegenerateOutcome& outcome);
   void count(const Result<RegenerateOutcome>& outcome);
 
   // Constant after construction.

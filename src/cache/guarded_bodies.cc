@@ -32,6 +32,14 @@ Task<Result<void>> GuardedBodies::do_remove(std::string key) {
   return inner_.remove(std::move(key));
 }
 
+Task<Result<std::optional<DiskUse>>> GuardedBodies::disk_use() {
+  return inner_.disk_use();
+}
+
+Task<Result<void>> GuardedBodies::do_remove_all(std::vector<std::string> keys) {
+  return inner_.remove_all(std::move(keys));
+}
+
 Task<Result<BodyPage>> GuardedBodies::do_list(std::optional<std::string> after, std::size_t limit) {
   return inner_.list(std::move(after), limit);
 }

@@ -22,7 +22,9 @@ class GuardedBodies final : public BodyStore {
       : inner_(inner), clock_(clock), breaker_(failures, pause) {}
 
   std::string reference(std::string_view key) const override { return inner_.reference(key); }
+  std::string address(std::string_view key) const override { return inner_.address(key); }
   std::size_t max_metadata_bytes() const override { return inner_.max_metadata_bytes(); }
+  Task<Result<std::optional<DiskUse>>> disk_use() override;
 
   // It has failed so often that it is hardly asked.
   bool is_down() const;
@@ -33,6 +35,7 @@ class GuardedBodies final : public BodyStore {
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
   Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override;
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   bool allows();

@@ -1,5 +1,6 @@
 #include "facetheory/cache/page_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -21,8 +22,9 @@ constexpr std::size_t kResting = 10'000;
 PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options)
     : options_(std::move(options)),
       guarded_(isr.bodies, isr.clock, options_->breaker_failures, options_->breaker_pause),
-      isr_{isr.table, guarded_, isr.clock, isr.random, isr.settings},
+      isr_{isr.table, guarded_, isr.clock, isr.random, isr.settings, isr.names, isr.released},
       pointers_(options_->pointers),
+      marks_(options_->pointers),
       bodies_(options_->memory),
       passes_(options_->passes),
       rests_(kResting),
@@ -30,9 +32,10 @@ PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> opti
 
 // --- pointers ---------------------------------------------------------------------------------------------------
 
-Task<Result<Pointer>> PageMemory::look_up(Page page) {
+Task<Result<Pointer>> PageMemory::look_up(Page page, std::vector<std::string> likely) {
   const Duration ttl = options_->pointer_ttl;
-  if (ttl <= Duration(0)) co_return co_await read_pointer(std::move(page), Consistency::eventual);
+  if (ttl <= Duration(0))
+    co_return co_await read_pointer(std::move(page), std::move(likely), Consistency::eventual);
   const Duration came = isr_.clock.monotonic();
   {
     const std::lock_guard lock(mutex_);
@@ -40,7 +43,9 @@ Task<Result<Pointer>> PageMemory::look_up(Page page) {
     if (known != nullptr && came - known->read_at < ttl) co_return *known;
   }
   std::string pk = page.pk;
-  auto read = [this, page = std::move(page)] { return read_pointer(page, Consistency::eventual); };
+  auto read = [this, page = std::move(page), likely = std::move(likely)] {
+    return complete(page, known_rows(page, likely), Consistency::eventual);
+  };
   // A read that began long before this request came is none for it.
   const auto useful = [came, ttl](const Result<Pointer>& found) {
     return !found || came - found->read_at < ttl;
@@ -48,49 +53,141 @@ Task<Result<Pointer>> PageMemory::look_up(Page page) {
   co_return co_await pointer_reads_.get(isr_.clock, std::move(pk), kPatience, std::move(read), useful);
 }
 
-Task<Result<Pointer>> PageMemory::read_pointer(Page page, Consistency consistency) {
+Task<Result<Pointer>> PageMemory::read_pointer(Page page, std::vector<std::string> likely,
+                                               Consistency consistency) {
+  Known known = known_tags(page.pk, std::move(likely));
+  return complete(std::move(page), std::move(known), consistency);
+}
+
+PageMemory::Known PageMemory::known_tags(const std::string& pk, std::vector<std::string> likely) {
+  const std::lock_guard lock(mutex_);
+  const Pointer* pointer = pointers_.find(pk);
+  Known known{likely};
+  if (pointer != nullptr && pointer->meta) known.tags = pointer->meta->tags;
+  known.given = std::move(likely);
+  return known;
+}
+
+PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::string> likely) {
+  const Duration ttl = options_->pointer_ttl;
+  const Duration now = isr_.clock.monotonic();
+  Known known{likely};
+  known.given = std::move(likely);
+  const std::lock_guard lock(mutex_);
+  if (const Pointer* pointer = pointers_.find(page.pk); pointer != nullptr && pointer->meta) {
+    known.tags = pointer->meta->tags;
+    // Of a page that is distrusted, nothing is known any better from another one.
+    if (pointer->meta_read_at == kLongAgo) return known;
+    if (now - pointer->meta_read_at < ttl) {
+      known.has_meta = true;
+      known.meta = pointer->meta;
+      known.meta_read_at = pointer->meta_read_at;
+    }
+  }
+  const auto take = [&](const std::string& tag) {
+    const KnownMark* mark = marks_.find(tag_pk(page.tenant, tag));
+    if (mark != nullptr && now - mark->read_at < ttl) known.marks.emplace(tag, *mark);
+  };
+  take("");
+  for (const std::string& tag : known.tags)
+    take(tag);
+  return known;
+}
+
+Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency consistency) {
   std::uint64_t distrusted = 0;
   {
     const std::lock_guard lock(mutex_);
     distrusted = distrusted_;
+  }
+  // The second time only if META names tags that nobody knew.
+  for (int round = 0; round < 2; ++round) {
+    auto read = co_await read_rows(page, known, consistency);
+    if (!read) co_return std::move(read).error();
+    if (!known.meta) break;
+    known.tags = known.meta->tags;
+  }
+  Pointer pointer{std::move(known.meta), {}, known.meta_read_at, known.meta_read_at};
+  const std::lock_guard lock(mutex_);
+  if (!pointer.meta) {
+    pointers_.erase(page.pk);
+    co_return pointer;
+  }
+  known.tags.emplace_back();  // The tenant as a whole.
+  for (std::string& tag : known.tags) {
+    const KnownMark& mark = known.marks.find(tag)->second;
+    pointer.read_at = std::min(pointer.read_at, mark.read_at);
+    if (mark.row) pointer.marks.push_back({std::move(tag), *mark.row});
+  }
+  Pointer& kept = remember(page.pk, pointer);
+  // Some page was distrusted meanwhile, perhaps this one.
+  if (distrusted != distrusted_) kept.read_at = kept.meta_read_at = kLongAgo;
+  co_return pointer;
+}
+
+Task<Result<void>> PageMemory::read_rows(const Page& page, Known& known, Consistency consistency) {
+  std::vector<Key> keys;
+  std::vector<std::string> asked;  // Those tags.
+  if (!known.has_meta) keys.push_back(meta_key(page.pk));
+  const auto want = [&](const std::string& tag) {
+    if (known.marks.contains(tag) || std::ranges::find(asked, tag) != asked.end()) return;
+    asked.push_back(tag);
+    keys.push_back(meta_key(tag_pk(page.tenant, tag)));
+  };
+  want("");
+  for (const std::string& tag : known.tags)
+    want(tag);
+  if (keys.empty()) co_return Result<void>();
+
+  // Counted from here: what happens while the answer travels is not in it.
+  const Duration now = isr_.clock.monotonic();
+  auto items = co_await ask(std::move(keys), consistency);
+  if (!items) co_return std::move(items).error();
+  std::size_t next = 0;
+  if (!known.has_meta) {
+    auto meta = read_if((*items)[next++], read_meta);
+    if (!meta) co_return unreadable(std::move(meta).error());
+    known.meta = *std::move(meta);
+    restore_tags(known.meta, known.given);
+    known.meta_read_at = now;
+    known.has_meta = true;
+  }
+  for (const std::string& tag : asked) {
+    auto row = read_if((*items)[next++], read_tag);
+    if (!row) co_return unreadable(std::move(row).error());
+    known.marks.emplace(tag, KnownMark{*row, now});
+  }
+  if (options_->pointer_ttl <= Duration(0)) co_return Result<void>();
+  const std::lock_guard lock(mutex_);
+  for (const std::string& tag : asked)
+    marks_.put(tag_pk(page.tenant, tag), known.marks.find(tag)->second);
+  co_return Result<void>();
+}
+
+Error PageMemory::unreadable(Error error) {
+  const std::lock_guard lock(mutex_);
+  ++table_errors_;
+  return error;
+}
+
+Task<Result<std::vector<std::optional<Item>>>> PageMemory::ask(std::vector<Key> keys,
+                                                               Consistency consistency) {
+  {
+    const std::lock_guard lock(mutex_);
     if (!breaker_.allows(isr_.clock.monotonic())) {
       co_return Error{ErrorCode::unavailable,
                       "the table has failed several times in a row and is left alone for a while"};
     }
   }
-  Pointer pointer;
-  // Counted from here: what happens while the answer travels is not in it.
-  pointer.read_at = isr_.clock.monotonic();
-  auto meta = co_await get_meta(isr_, page, consistency);
-  std::optional<Error> error;
-  if (!meta) {
-    error = std::move(meta).error();
-  } else {
-    pointer.meta = *std::move(meta);
-    if (pointer.meta) {
-      auto marks = co_await marks_of(isr_, page, pointer.meta->tags, consistency);
-      if (marks) {
-        pointer.marks = *std::move(marks);
-      } else {
-        error = std::move(marks).error();
-      }
-    }
-  }
+  auto items = co_await isr_.table.get_all(std::move(keys), consistency);
   const std::lock_guard lock(mutex_);
-  if (error) {
+  if (!items) {
     ++table_errors_;
-    if (error->code == ErrorCode::unavailable) breaker_.failed(isr_.clock.monotonic());
-    co_return *std::move(error);
+    if (items.error().code == ErrorCode::unavailable) breaker_.failed(isr_.clock.monotonic());
+  } else {
+    breaker_.succeeded();
   }
-  breaker_.succeeded();
-  if (!pointer.meta) {
-    pointers_.erase(page.pk);
-    co_return pointer;
-  }
-  Pointer& kept = remember(page.pk, pointer);
-  // Some page was distrusted meanwhile, perhaps this one.
-  if (distrusted != distrusted_) kept.read_at = kLongAgo;
-  co_return pointer;
+  co_return items;
 }
 
 std::optional<Pointer> PageMemory::last_known(const std::string& pk) {
@@ -103,7 +200,7 @@ void PageMemory::became_current(const std::string& pk, MetaRow meta) {
   const std::lock_guard lock(mutex_);
   passes_.erase(pk);
   rests_.erase(pk);
-  remember(pk, Pointer{std::move(meta), {}, kLongAgo});
+  remember(pk, Pointer{std::move(meta), {}, kLongAgo, kLongAgo});
 }
 
 Pointer& PageMemory::remember(const std::string& pk, Pointer pointer) {
@@ -119,7 +216,7 @@ void PageMemory::distrust(const std::string& pk) {
   pointer_reads_.part(pk);
   const std::lock_guard lock(mutex_);
   ++distrusted_;
-  if (Pointer* known = pointers_.find(pk)) known->read_at = kLongAgo;
+  if (Pointer* known = pointers_.find(pk)) known->read_at = known->meta_read_at = kLongAgo;
 }
 
 void PageMemory::forget(const std::string& pk) {
@@ -201,6 +298,11 @@ void PageMemory::rests_for_now(const std::string& pk) {
 }
 bool PageMemory::rests(const std::string& pk) {
   return until(rests_, pk);
+}
+
+BodyCache::Warmth PageMemory::warmth(std::string_view s3_key) const {
+  const std::lock_guard lock(mutex_);
+  return bodies_.warmth(s3_key);
 }
 
 void PageMemory::add_to(EngineCounters& counters) const {

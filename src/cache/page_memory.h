@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "facetheory/cache/body_cache.h"
@@ -25,7 +27,14 @@ using BodyPointer = std::shared_ptr<const Body>;
 struct Pointer {
   std::optional<MetaRow> meta;
   std::vector<Mark> marks;
-  Duration read_at{0};  // Monotonic.
+  Duration read_at{0};       // The oldest of them; monotonic.
+  Duration meta_read_at{0};  // META by itself.
+};
+
+// The row of a tag, or of a tenant as a whole, for all pages that have it.
+struct KnownMark {
+  std::optional<TagRow> row;  // Empty: there is none.
+  Duration read_at{0};        // Monotonic.
 };
 
 class PageMemory {
@@ -37,10 +46,12 @@ class PageMemory {
   // Why the bodies are left alone now, if they are.
   std::optional<Error> bodies_rest() const { return guarded_.rests(); }
 
-  // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table.
-  Task<Result<Pointer>> look_up(Page page);
-  // From the table, unless that has failed too often.
-  Task<Result<Pointer>> read_pointer(Page page, Consistency consistency);
+  // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more than
+  // cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page has in all
+  // probability: if it has others that nobody knew, there is a second round trip.
+  Task<Result<Pointer>> look_up(Page page, std::vector<std::string> likely);
+  // All of it from the table, unless that has failed too often.
+  Task<Result<Pointer>> read_pointer(Page page, std::vector<std::string> likely, Consistency consistency);
   std::optional<Pointer> last_known(const std::string& pk);
   // The page was seen to be current. It is the last known; the next request reads it: it may have been invalidated
   // since, and its marks are not those of the page before.
@@ -56,6 +67,7 @@ class PageMemory {
   // Of what was rendered here: kept under its key and prepared, unless it is there already.
   BodyPointer keep(std::string s3_key, Body body);
   PreparedBody prepared(Body body) const;
+  BodyCache::Warmth warmth(std::string_view s3_key) const;
 
   // Pages that are not stored, for a while.
   void passes_for_now(const std::string& pk);
@@ -71,6 +83,29 @@ class PageMemory {
  private:
   Task<Result<BodyPointer>> read_body(std::string s3_key);
   bool until(RecentPages<Duration>& pages, const std::string& pk);
+
+  using MarksByTag =
+      std::map<std::string, KnownMark, std::less<>>;  // The empty tag is the tenant as a whole.
+  // What is known of a page's rows, and need not be read.
+  struct Known {
+    std::vector<std::string> tags;  // That the page has, as far as can be told.
+    bool has_meta = false;          // META is known; empty then: there is none.
+    std::optional<MetaRow> meta = {};
+    Duration meta_read_at{0};
+    MarksByTag marks = {};
+    std::vector<std::string> given = {};  // By whoever asks; see restore_tags().
+  };
+  // Only the tags: all rows are to be read.
+  Known known_tags(const std::string& pk, std::vector<std::string> likely);
+  // And the rows that were read within pointer_ttl, for this page or for another.
+  Known known_rows(const Page& page, std::vector<std::string> likely);
+  // Reads what `known` lacks, and remembers the page.
+  Task<Result<Pointer>> complete(Page page, Known known, Consistency consistency);
+  // One round trip for what it lacks: META, and the marks of the tenant and of the tags.
+  Task<Result<void>> read_rows(const Page& page, Known& known, Consistency consistency);
+  Error unreadable(Error error);  // Counted.
+  // From the table, unless that has failed too often.
+  Task<Result<std::vector<std::optional<Item>>>> ask(std::vector<Key> keys, Consistency consistency);
   // Remembers it, and drops the body of the page that it replaces, for which hardly anybody will ask. Locked.
   Pointer& remember(const std::string& pk, Pointer pointer);
 
@@ -86,6 +121,7 @@ class PageMemory {
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   RecentPages<Pointer> pointers_;
+  RecentPages<KnownMark> marks_;  // By the pk of their rows.
   BodyCache bodies_;
   RecentPages<Duration> passes_;  // Until when.
   RecentPages<Duration> rests_;   // Likewise.

@@ -179,8 +179,8 @@ Answer answer_of(const Page& page, const RequestInProgress& request, std::int64_
 Answer answer_of(const Page& page, const RequestMismatch& mismatch) {
   return somebody_else("mismatch", request_fields(page, mismatch.row),
                        "this --id was used for " + to_string(page) +
-                           " with other inputs; repeat the request with the same --input values, or choose "
-                           "another --id");
+                           " with other inputs or another policy; repeat the request with the same --input, "
+                           "--revalidate, --history and --ttl, or choose another --id");
 }
 
 Answer answer_of(const Page& page, const RequestFailed& request) {

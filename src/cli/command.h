@@ -47,6 +47,7 @@ void add_publish_command(Commands& commands);
 void add_meta_command(Commands& commands);
 void add_get_command(Commands& commands);
 void add_version_commands(Commands& commands);
+void add_diff_command(Commands& commands);
 void add_list_command(Commands& commands);
 void add_request_commands(Commands& commands);
 void add_invalidate_command(Commands& commands);

@@ -102,11 +102,13 @@ void declare_global(Arguments& arguments, GlobalOptions& options) {
   arguments.text(
       "--table", "URI", options.table,
       "The table: lmdb:DIRECTORY, dynamodb:TABLE, or dynamodb: for the one that FACETHEORY_CACHE_TABLE_NAME "
-      "names. Default: FACETHEORY_TABLE, or lmdb:./facetheory-data/table.");
-  arguments.text(
-      "--bodies", "URI", options.bodies,
-      "The bodies: lmdb:FOLDER, file:FOLDER, s3://BUCKET/PREFIX, or s3: for what FACETHEORY_ISR_BUCKET and "
-      "FACETHEORY_ISR_PREFIX name. Default: FACETHEORY_BODIES, or lmdb:./facetheory-data/bodies.");
+      "names. Default: FACETHEORY_TABLE, then the configuration, then FACETHEORY_CACHE_TABLE_NAME, then "
+      "lmdb:facetheory-data/table. `facetheory table describe` says which it is, and why.");
+  arguments.text("--bodies", "URI", options.bodies,
+                 "The bodies: lmdb:FOLDER, file:FOLDER, s3://BUCKET/PREFIX[?pointers=relative], or s3: for "
+                 "what FACETHEORY_ISR_BUCKET and "
+                 "FACETHEORY_ISR_PREFIX name. Default: FACETHEORY_BODIES, then the configuration, then "
+                 "FACETHEORY_ISR_BUCKET, then lmdb:facetheory-data/bodies.");
   const auto take_data = [&options](const std::string& value) -> Result<void> {
     if (value.empty()) return Error{ErrorCode::invalid, "name a folder, such as facetheory-data"};
     options.data = value;
@@ -114,6 +116,10 @@ void declare_global(Arguments& arguments, GlobalOptions& options) {
   };
   arguments.option("--data", "FOLDER", take_data,
                    "A folder with both: lmdb:FOLDER/table and lmdb:FOLDER/bodies, where they are not named.");
+  arguments.text(
+      "--config", "FILE", options.config,
+      "The gateway's configuration, which names table and bodies where nothing above does. Default: "
+      "facetheory.toml, if it is there.");
   arguments.text("--tenant", "TENANT", options.tenant, "Whose pages are meant. Default: those of no tenant.");
   arguments.flag("--json", options.json, "One JSON object on stdout, whatever the exit code.");
 }

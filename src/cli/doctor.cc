@@ -13,7 +13,6 @@
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
-#include "facetheory/cli/gateway_options.h"
 #include "facetheory/cli/store_checks.h"
 #include "facetheory/table/open_table.h"
 
@@ -29,12 +28,12 @@ Task<void> check_into(Table& table, BodyStore& bodies, std::int64_t now, std::ve
   std::move(more.begin(), more.end(), std::back_inserter(checks));
 }
 
-// Opens what the configuration names, as `serve` does, and looks.
-Result<std::vector<StoreCheck>> check_stores(const Config& config, std::int64_t now) {
+// Opens the stores that are chosen, as `serve` does, and looks. It keeps no pages: they need not go together.
+Result<std::vector<StoreCheck>> check_stores(const ChosenStores& stores, std::int64_t now) {
   boost::asio::io_context context(1);
-  auto table = open_table(config.table, context.get_executor());
+  auto table = open_table(stores.table.uri, context.get_executor());
   if (!table) return std::move(table).error();
-  auto bodies = open_bodies(config.bodies, context.get_executor());
+  auto bodies = open_bodies(stores.bodies.uri, context.get_executor());
   if (!bodies) return std::move(bodies).error();
   std::vector<StoreCheck> checks;
   std::exception_ptr failure;
@@ -80,26 +79,26 @@ class Doctor final : public Command {
                      {"unhealthy", 1, "Something failed; its line says what was seen, and the remedy."}}};
   }
 
-  void declare(Arguments& arguments) override { gateway_.declare_file(arguments); }
+  void declare(Arguments&) override {}
 
   Answer run(Session& session) override {
-    const auto config = gateway_.load_stores(session.options());
-    if (!config) return misconfigured(config.error());
-    const auto checks = check_stores(*config, session.now());
+    const ChosenStores& stores = session.stores();
+    if (const std::string trouble = trouble_between(stores); !trouble.empty()) return usage(trouble);
+    const auto checks = check_stores(stores, session.now());
     if (!checks)
       return checks.error().code == ErrorCode::invalid ? usage(checks.error().message)
                                                        : failed(checks.error());
-    return answer_of(*config, *checks);
+    return answer_of(stores, *checks);
   }
 
  private:
-  static Answer answer_of(const Config& config, const std::vector<StoreCheck>& checks) {
+  static Answer answer_of(const ChosenStores& stores, const std::vector<StoreCheck>& checks) {
     const auto failures = std::count_if(checks.begin(), checks.end(), [](const StoreCheck& check) {
       return check.result == CheckResult::failed;
     });
     Answer answer = done(failures == 0 ? "healthy" : "unhealthy");
-    add(answer.fields, Field{"table", config.table});
-    add(answer.fields, Field{"bodies", config.bodies});
+    add(answer.fields, Field{"table", stores.table.uri});
+    add(answer.fields, Field{"bodies", stores.bodies.uri});
     std::vector<Fields> rows;
     std::string text;
     for (const StoreCheck& check : checks) {
@@ -114,12 +113,11 @@ class Doctor final : public Command {
     if (failures > 0) {
       answer.exit = kFailed;
       answer.message = std::to_string(failures) + " of " + std::to_string(checks.size()) +
-                       " checks of table " + config.table + " and bodies " + config.bodies + " failed";
+                       " checks of table " + stores.table.uri + " and bodies " + stores.bodies.uri +
+                       " failed";
     }
     return answer;
   }
-
-  GatewayOptions gateway_;
 };
 
 }  // namespace

@@ -155,7 +155,7 @@ class Explain final : public Command {
       auto set = gateway_.set_demo_origin(kAnyOrigin);
       if (!set) return usage(set.error().message);
     }
-    auto config = gateway_.load(session.options());
+    auto config = gateway_.load(session);
     if (!config) return misconfigured(config.error());
     ExplainRequest request{*url_, headers_, peer_};
     if (!headers_.get("host") && !config->listen.empty())
@@ -167,7 +167,7 @@ class Explain final : public Command {
     if (!explained)
       return explained.error().code == ErrorCode::invalid ? usage(explained.error().message)
                                                           : failed(explained.error());
-    return answer_of(site.config, gateway_.file(), *explained, session.now());
+    return answer_of(site.config, session.config_file(), *explained, session.now());
   }
 
  private:

@@ -13,23 +13,15 @@ namespace facetheory {
 class GatewayOptions {
  public:
   void declare(Arguments& arguments);
-  void declare_file(Arguments& arguments);  // --config alone.
 
   // As the file, the environment and the options say now; `invalid` names what is wrong.
-  Result<Config> load(const GlobalOptions& options) const;
-
-  // The same for those who need table and bodies only: an origin may be missing.
-  Result<Config> load_stores(const GlobalOptions& options) const;
-
-  // The file that it is read from, if it is there.
-  std::string file() const;
+  Result<Config> load(const Session& session) const;
 
   bool demo() const { return demo_; }
   // Instead of one that is named; `invalid` if there is one.
   Result<void> set_demo_origin(std::string url);
 
  private:
-  std::optional<std::string> file_;
   ConfigFlags flags_;
   bool demo_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/request_name.h"
 #include "facetheory/isr/facetheory_key.h"
 
 namespace facetheory {
@@ -21,10 +22,14 @@ class KeyCommand final : public Command {
             "route, "
             "parameters, query, and digests of what tells users apart: --route and the options after it "
             "spell "
-            "that one. No table is opened.",
+            "that one. With --deploy-id or --policy-version it is the idempotency key of the page and that "
+            "version "
+            "that is printed. No table is opened.",
         .examples = {"facetheory key /news/42 --tenant acme",
                      "facetheory key --tenant acme --route '/news/{slug}' --param slug=hello --query page=2"},
-        .outcomes = {{"done", 0, "Prints the pk alone; with --json, as `pk`."}}};
+        .outcomes = {{"done", 0,
+                      "Prints the pk, or the idempotency key, alone; with --json, as `pk` and "
+                      "`idempotency_key`."}}};
   }
 
   void declare(Arguments& arguments) override {
@@ -36,13 +41,17 @@ class KeyCommand final : public Command {
     declare_pairs(arguments, "--query", parts_.query, "A query parameter that makes a different page.");
     declare_pairs(arguments, "--auth", parts_.auth, "A value that tells users apart.");
     declare_pairs(arguments, "--cookie", parts_.cookies, "A cookie that does.");
+    version_.declare_version(arguments);
   }
 
   Answer run(Session& session) override {
     const Result<Page> page = named_page(session);
     if (!page) return usage(page.error().message);
+    const Result<std::optional<std::string>> id = version_.key(*page);
+    if (!id) return usage(id.error().message);
     Answer answer = done("done", {Field{"pk", page->pk}});
-    answer.text = page->pk + "\n";
+    add(answer.fields, "idempotency_key", *id);
+    answer.text = id->value_or(page->pk) + "\n";
     return answer;
   }
 
@@ -80,6 +89,7 @@ class KeyCommand final : public Command {
   std::optional<std::string> cache_key_;
   std::optional<std::string> route_;
   FaceTheoryKey parts_;
+  RequestName version_;
 };
 
 }  // namespace

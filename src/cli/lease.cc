@@ -25,6 +25,8 @@ class Acquire final : public Command {
             "may "
             "refresh, publish or release until the lease expires; then anybody may take it. The moment of "
             "acquiring is kept as `acquired_at` and becomes the page's `generated_at` when it is published. "
+            "What is found of the invalidations of the page's tags, and of those given by --tag, is kept in "
+            "LOCK for `publish`: then no clock decides whether one came before the render or after. "
             "Without --json only the token is printed, for scripts.",
         .examples = {"token=$(facetheory lease acquire /news/42 --for 30s) || exit",
                      "facetheory lease acquire /news/42 --for 30s --json"},
@@ -40,11 +42,17 @@ class Acquire final : public Command {
                       IsrSettings{}.longest_lease);
     arguments.text("--owner", "NAME", owner_,
                    "Who you are, for people to read. Default: host name and process.");
+    arguments.texts("--tag", "TAG", tags_,
+                    "A tag that the page will get and does not have yet; may be given several times.");
   }
   Answer run(Session& session) override {
     const Page page = session.page(page_);
+    for (const std::string& tag : tags_) {
+      const Result<void> checked = check_tag(tag);
+      if (!checked) return usage("--tag: " + checked.error().message);
+    }
     const Result<AcquireOutcome> outcome =
-        session.isr().acquire(page, length_, owner_.value_or(default_owner()));
+        session.isr().acquire(page, length_, owner_.value_or(default_owner()), tags_);
     if (!outcome) return failed(outcome.error());
     if (const auto* held = std::get_if<LeaseHeld>(&*outcome)) return answer_of(page, *held, session.now());
     const auto& lease = std::get<Lease>(*outcome);
@@ -59,6 +67,7 @@ class Acquire final : public Command {
   PageName page_;
   seconds length_ = kDefaultLength;
   std::optional<std::string> owner_;
+  std::vector<std::string> tags_;
 };
 
 // What refresh and release have in common.

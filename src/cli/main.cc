@@ -28,6 +28,7 @@ Commands all_commands() {
   add_meta_command(commands);
   add_get_command(commands);
   add_version_commands(commands);
+  add_diff_command(commands);
   add_list_command(commands);
   add_request_commands(commands);
   add_invalidate_command(commands);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/utf8.h"
+#include "facetheory/gateway/replay.h"
 #include "facetheory/isr/page.h"
 
 namespace facetheory {
@@ -23,9 +25,11 @@ void PageOptions::declare(Arguments& arguments) {
   arguments.seconds("--revalidate", revalidate_, std::chrono::seconds(1),
                     "How long the page is fresh, from the start of its render.",
                     Arguments::Times::exactly_once);
-  arguments.text("--etag", "ETAG", etag_, "Its ETag, with the quotes. Default: one made of the bytes.");
+  arguments.option(
+      "--etag", "ETAG", [this](const std::string& value) { return take_etag(value); },
+      "Its ETag; quotes are added where they are missing. Default: one made of the bytes.");
   arguments.text("--content-type", "TYPE", content_type_, "Default: text/html; charset=utf-8.");
-  arguments.number("--status", status_, 100, 999, "The HTTP status to serve it with. Default: 200.");
+  arguments.number("--status", status_, 200, 599, "The HTTP status to serve it with. Default: 200.");
   arguments.option(
       "--header", "'NAME: VALUE'", [this](const std::string& value) { return take_header(value); },
       "A header field to serve with it.", Arguments::Times::any);
@@ -58,7 +62,31 @@ Result<void> PageOptions::take_header(const std::string& value) {
   if (content.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
     return refused("the value of '" + name + "' contains a line end");
   }
+  if (name == "etag") return refused("use --etag for that one");
+  Headers alone;
+  alone.add(name, content);
+  if (worth_storing(alone).headers.empty()) {
+    return refused("'" + name +
+                   "' is of one connection or one client, or made anew for each answer: it cannot be stored");
+  }
   headers_.emplace_back(std::move(name), std::move(content));
+  return {};
+}
+
+// As it stands in a header field: "..." or W/"...".
+Result<void> PageOptions::take_etag(const std::string& value) {
+  const std::string_view tag = std::string_view(value).substr(value.starts_with("W/\"") ? 2 : 0);
+  const bool quoted = tag.size() >= 2 && tag.front() == '"' && tag.back() == '"';
+  const std::string_view inside = quoted ? tag.substr(1, tag.size() - 2) : tag;
+  const auto may_stand = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > 0x20 && byte != '"' && byte != 0x7f;
+  };
+  if (value.empty() || !std::all_of(inside.begin(), inside.end(), may_stand) || !is_utf8(inside)) {
+    return refused("'" + value +
+                   "' is no entity tag: it must be text without spaces, quotes and control characters");
+  }
+  etag_ = quoted ? value : '"' + value + '"';
   return {};
 }
 
@@ -90,6 +118,10 @@ Result<void> PageOptions::take_tag(const std::string& value) {
 }
 
 Result<void> PageOptions::check() const {
+  if (status_ == 206 || status_ == 304) {
+    return refused("--status: " + std::to_string(*status_) +
+                   " answers a condition or a range, and no page has it");
+  }
   if (ttl_ && *ttl_ <= revalidate_) {
     return refused(
         "--ttl ends within the window of --revalidate, and would let the table forget a fresh page; give "
@@ -116,6 +148,10 @@ PublishOptions PageOptions::publish_options() const {
   options.history = static_cast<int>(history_.value_or(0));
   options.ttl = ttl_;
   return options;
+}
+
+PublishPolicy PageOptions::policy() const {
+  return {.revalidate = revalidate_, .history = static_cast<int>(history_.value_or(0)), .ttl = ttl_};
 }
 
 Error body_too_large(const std::string& what) {

@@ -9,6 +9,7 @@
 
 #include "facetheory/cli/arguments.h"
 #include "facetheory/isr/publish.h"
+#include "facetheory/isr/requests.h"
 
 namespace facetheory {
 
@@ -20,10 +21,12 @@ class PageOptions {
 
   Rendered rendered(std::string bytes) const;
   PublishOptions publish_options() const;
+  PublishPolicy policy() const;
   const std::vector<std::string>& tags() const { return tags_; }
 
  private:
   Result<void> take_header(const std::string& value);
+  Result<void> take_etag(const std::string& value);
   Result<void> take_guard(const std::string& value);
   Result<void> take_tag(const std::string& value);
 

@@ -10,7 +10,7 @@
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/page_options.h"
-#include "facetheory/isr/requests.h"
+#include "facetheory/cli/request_name.h"
 
 namespace facetheory {
 namespace {
@@ -76,7 +76,7 @@ class Publish final : public Command {
     options_.declare(arguments);
     arguments.number("--generated-at", generated_at_, 1, kLastSecond,
                      "When its render began, in seconds since 1970. Default: when the lease was acquired.");
-    arguments.text("--id", "ID", id_, "The idempotency key whose record this completes.");
+    request_.declare(arguments, "The idempotency key whose record this completes.");
     arguments.text(
         "--owner", "OWNER", owner_,
         "The owner_token of that record. Default: any record of --id that is in progress is completed.");
@@ -86,19 +86,17 @@ class Publish final : public Command {
     const Page page = session.page(page_);
     const Result<void> checked = options_.check();
     if (!checked) return usage(checked.error().message);
-    if (owner_ && !id_)
+    const Result<std::optional<std::string>> id = request_.key(page);
+    if (!id) return usage(id.error().message);
+    if (owner_ && !*id)
       return usage("--owner is the owner_token of a request record; name the record with --id");
     PublishOptions options = options_.publish_options();
     options.generated_at = generated_at_;
-    if (id_) {
-      const Result<std::string> id = key_of_request_id(*id_);
-      if (!id) return usage("--id: " + id.error().message);
-      options.request = RequestToComplete{.id = *id, .owner_token = owner_};
-    }
+    if (*id) options.request = RequestToComplete{.id = **id, .owner_token = owner_};
     Result<std::string> bytes = read_file(body_);
     if (!bytes) return failed(bytes.error());
 
-    const Result<PublishOutcome> outcome = session.isr().publish(
+    const Result<PublishOutcome> outcome = session.isr_with_bodies().publish(
         Lease{.page = page, .token = token_}, options_.rendered(*std::move(bytes)), std::move(options));
     if (!outcome) return failed(outcome.error());
     if (const auto* lost = std::get_if<LeaseLost>(&*outcome)) return answer_of(page, *lost, session.now());
@@ -115,7 +113,7 @@ class Publish final : public Command {
   std::string body_;
   PageOptions options_;
   std::optional<std::int64_t> generated_at_;
-  std::optional<std::string> id_;
+  RequestName request_;
   std::optional<std::string> owner_;
 };
 

@@ -8,6 +8,7 @@
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/page_options.h"
+#include "facetheory/cli/request_name.h"
 #include "facetheory/cli/subprocess.h"
 #include "facetheory/isr/requests.h"
 
@@ -27,7 +28,8 @@ class Regenerate final : public Command {
                 "in the "
                 "order that loses nothing. A command that fails publishes nothing and makes everybody wait a "
                 "little; "
-                "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. COMMAND finds "
+                "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. It does not "
+                "outlive this program, however that ends. COMMAND finds "
                 "FACETHEORY_PK, FACETHEORY_CACHE_KEY, FACETHEORY_TENANT, FACETHEORY_LEASE_TOKEN, "
                 "FACETHEORY_TABLE, "
                 "FACETHEORY_BODIES and, if there was a page, its FACETHEORY_GENERATED_AT in its environment.",
@@ -45,7 +47,8 @@ class Regenerate final : public Command {
                 {"mismatch", 3, "The id was used with other inputs."},
                 {"failed", 3, "The request of --id has failed for good."},
                 {"lost", 3, "The lease was lost while COMMAND ran; nothing was published."},
-                {"superseded, version, pinned, request", 3, "Refused, as by `facetheory publish`."},
+                {"superseded, version, pinned, request", 3,
+                 "Refused, as by `facetheory publish`; where that can be told, before COMMAND runs."},
                 {"interrupted", 130,
                  "By SIGINT (143: SIGTERM, 129: SIGHUP); lease and request were given back."}}};
   }
@@ -53,10 +56,12 @@ class Regenerate final : public Command {
   void declare(Arguments& arguments) override {
     arguments.page(page_);
     options_.declare(arguments);
-    arguments.text("--id", "ID", id_, "An idempotency key: the work of one request is done once.");
-    arguments.pairs("--input", inputs_, "An input that must be the same whenever the request is repeated.");
+    request_.declare(arguments, "An idempotency key: the work of one request is done once.");
+    arguments.pairs("--input", inputs_,
+                    "An input that must be the same whenever the request is repeated, besides the page, "
+                    "--revalidate, --history and --ttl.");
     arguments.seconds("--for", length_, kShortestLease,
-                      "How long the lease lasts; it is refreshed while COMMAND runs. Default: 30s.",
+                      "How long the lease lasts; it is refreshed while COMMAND runs. Default: 10s.",
                       Arguments::Times::at_most_once, IsrSettings{}.longest_lease);
     arguments.text("--owner", "NAME", owner_,
                    "Who you are, for people to read. Default: host name and process.");
@@ -74,27 +79,24 @@ class Regenerate final : public Command {
   }
 
   Answer run(Session& session) override {
+    const Interruption interruption;  // Before the table is opened, which takes threads.
     const Page page = session.page(page_);
-    const Result<void> checked = options_.check();
-    if (!checked) return usage(checked.error().message);
-    if (!inputs_.empty() && !id_)
-      return usage("--input tells apart what an --id was used for; give --id too");
+    const Result<std::optional<std::string>> id = request_.key(page);
+    if (!id) return usage(id.error().message);
+    if (const Result<void> checked = check(session, id->has_value()); !checked)
+      return usage(checked.error().message);
     RegenerateOptions options{.lease = length_,
                               .owner = owner_.value_or(default_owner()),
                               .publish = options_.publish_options(),
                               .tags = options_.tags(),
-                              .inputs = inputs_,
+                              .request_id = *id,
+                              .inputs = request_inputs(page, options_.policy(), inputs_),
+                              .other_hashes = hashes_without_policy(page, inputs_),
                               .wait = wait_,
                               .even_if_fresh = force_};
-    if (id_) {
-      const Result<std::string> id = key_of_request_id(*id_);
-      if (!id) return usage("--id: " + id.error().message);
-      options.request_id = *id;
-    }
-    const Interruption interruption;
     const auto renderer = [&](const RenderContext& context) { return render(session, context); };
     const Result<RegenerateOutcome> outcome =
-        session.isr().regenerate(page, renderer, std::move(options), interruption.token());
+        session.isr_with_bodies().regenerate(page, renderer, std::move(options), interruption.token());
     const bool did_it = outcome && (std::holds_alternative<Regenerated>(*outcome) ||
                                     std::holds_alternative<AlreadyFresh>(*outcome) ||
                                     std::holds_alternative<Replayed>(*outcome));
@@ -111,7 +113,17 @@ class Regenerate final : public Command {
   }
 
  private:
-  Result<Rendered> render(const Session& session, const RenderContext& context) const {
+  // What can be told before COMMAND runs: its work would be for nothing, and everybody would back off.
+  Result<void> check(Session& session, bool has_id) const {
+    if (const Result<void> checked = options_.check(); !checked) return checked;
+    if (!inputs_.empty() && !has_id) {
+      return Error{ErrorCode::invalid, "--input tells apart what an --id was used for; give --id too"};
+    }
+    if (const Result<std::string> program = find_program(command_.front()); !program) return program.error();
+    return session.isr_with_bodies().check_to_publish(options_.rendered(""), options_.publish_options());
+  }
+
+  Result<Rendered> render(Session& session, const RenderContext& context) const {
     const auto unless_empty = [](const std::string& text) {
       return text.empty() ? std::nullopt : std::optional(text);
     };
@@ -120,8 +132,8 @@ class Regenerate final : public Command {
       return std::to_string(context.previous->newest_generation());
     };
     Subprocess subprocess{.words = command_,
-                          .variables = {{"FACETHEORY_TABLE", session.table_uri()},
-                                        {"FACETHEORY_BODIES", session.bodies_uri()},
+                          .variables = {{"FACETHEORY_TABLE", session.table_name()},
+                                        {"FACETHEORY_BODIES", session.bodies_name()},
                                         {"FACETHEORY_PK", context.page.pk},
                                         {"FACETHEORY_CACHE_KEY", unless_empty(context.page.cache_key)},
                                         {"FACETHEORY_TENANT", unless_empty(context.page.tenant)},
@@ -190,9 +202,9 @@ class Regenerate final : public Command {
 
   PageName page_;
   PageOptions options_;
-  std::optional<std::string> id_;
+  RequestName request_;
   std::map<std::string, std::string> inputs_;
-  std::chrono::seconds length_{30};
+  std::chrono::seconds length_{10};
   std::optional<std::string> owner_;
   Duration wait_{0};
   bool force_ = false;

@@ -1,4 +1,4 @@
-// facetheory request claim | complete | fail | show
+// facetheory request claim | extend | complete | fail | show
 #include <chrono>
 #include <map>
 #include <utility>
@@ -6,6 +6,7 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/request_name.h"
 #include "facetheory/isr/requests.h"
 
 namespace facetheory {
@@ -16,17 +17,20 @@ class OfRequest : public Command {
  public:
   void declare(Arguments& arguments) override {
     arguments.page(page_);
-    const auto take = [this](const std::string& value) -> Result<void> {
-      Result<std::string> id = key_of_request_id(value);
-      if (!id) return id.error();
-      id_ = *std::move(id);
-      return {};
-    };
-    arguments.option("--id", "ID", take, "The idempotency key: a request's or a message's id.",
-                     Arguments::Times::exactly_once);
+    name_.declare(arguments, "The idempotency key: a request's or a message's id.");
   }
 
  protected:
+  // The page, and from it, where that is asked for, the key.
+  Page named_page(const Session& session) {
+    Page page = session.page(page_);
+    Result<std::optional<std::string>> id = name_.key(page);
+    if (!id) throw Refusal{usage(id.error().message)};
+    if (!*id) throw Refusal{usage("--id is required, or --deploy-id to make it of the cache key")};
+    id_ = **std::move(id);
+    return page;
+  }
+
   Answer answer(const Page& page, std::string outcome, const RequestRow& row) const {
     Answer answer = done(std::move(outcome), fields_of(page));
     add(answer.fields, Field{"id", id_});
@@ -34,8 +38,11 @@ class OfRequest : public Command {
     return answer;
   }
 
-  PageName page_;
   std::string id_;
+
+ private:
+  PageName page_;
+  RequestName name_;
 };
 
 class Claim final : public OfRequest {
@@ -49,25 +56,34 @@ class Claim final : public OfRequest {
             "time has run out "
             "(its worker died) is taken over; one that was handed back is claimed anew. The same id with "
             "other "
-            "inputs is refused. Without --json a claim prints the owner_token alone, for scripts.",
+            "inputs is refused. Without --json a claim prints the owner_token alone, for scripts; whoever "
+            "has "
+            "no "
+            "claim is told so on stderr and by the exit code.",
         .examples =
-            {"owner=$(facetheory request claim /news/42 --id \"$REQUEST_ID\" --input locale=en --for 60s)"},
+            {"owner=$(facetheory request claim /news/42 --id \"$REQUEST_ID\" --input locale=en --for 60s) "
+             "&& work"},
         .outcomes = {{"claimed", 0, "Do the work; with owner_token and in_progress_expires_at."},
-                     {"completed", 0,
-                      "It was done before; result_s3_key is what came of it. There is no owner_token."},
+                     {"completed", 3, "It was done before; result_s3_key is what came of it."},
                      {"in_progress", 3, "Somebody is at it until in_progress_expires_at."},
                      {"mismatch", 3, "The id was used with other inputs."},
                      {"failed", 3, "It has failed for good and may not be claimed anew."}}};
   }
   void declare(Arguments& arguments) override {
     OfRequest::declare(arguments);
-    arguments.pairs("--input", inputs_, "An input that must be the same whenever the request is repeated.");
+    arguments.pairs("--input", inputs_,
+                    "An input that must be the same whenever the request is repeated. Default: the page.");
     arguments.seconds("--for", length_, kShortestLease,
                       "How long it is in progress before others may take it over. Default: 30s.");
+    arguments.seconds("--revalidate", revalidate_, std::chrono::seconds(1),
+                      "With --history and --ttl, the policy: then inputs, page and policy are hashed as "
+                      "`regenerate` does.");
+    arguments.number("--history", history_, 0, 80, "The versions that will be kept.");
+    arguments.seconds("--ttl", ttl_, std::chrono::seconds(1), "When the table may forget the page.");
   }
   Answer run(Session& session) override {
-    const Page page = session.page(page_);
-    const Result<ClaimOutcome> outcome = session.isr().claim(page, id_, request_hash(inputs_), length_);
+    const Page page = named_page(session);
+    const Result<ClaimOutcome> outcome = claim(session, page);
     if (!outcome) return failed(outcome.error());
     if (const auto* claimed = std::get_if<RequestClaim>(&*outcome)) {
       Answer claim = done("claimed", fields_of(page));
@@ -76,8 +92,7 @@ class Claim final : public OfRequest {
       claim.text = claimed->owner_token + "\n";
       return claim;
     }
-    if (const auto* completed = std::get_if<RequestCompleted>(&*outcome))
-      return answer(page, "completed", completed->row);
+    if (const auto* before = std::get_if<RequestCompleted>(&*outcome)) return completed(page, before->row);
     if (const auto* started = std::get_if<RequestInProgress>(&*outcome))
       return answer_of(page, *started, session.now());
     if (const auto* mismatch = std::get_if<RequestMismatch>(&*outcome)) return answer_of(page, *mismatch);
@@ -85,11 +100,41 @@ class Claim final : public OfRequest {
   }
 
  private:
+  // The inputs that are named are all, so that services in other languages compute the same; none: the page. With a policy
+  // it is as `regenerate` has it.
+  Result<ClaimOutcome> claim(Session& session, const Page& page) const {
+    std::map<std::string, std::string> inputs = inputs_;
+    std::vector<std::string> others;
+    if (revalidate_ || history_ || ttl_) {
+      const PublishPolicy policy{revalidate_, static_cast<int>(history_.value_or(0)), ttl_};
+      others = hashes_without_policy(page, inputs_);
+      inputs = request_inputs(page, policy, inputs_);
+    } else if (inputs.empty()) {
+      others = hashes_without_policy(page, {});
+      inputs = {{"page", page.pk}};
+    }
+    return session.isr().claim(page, id_, request_hash(inputs), length_, std::move(others));
+  }
+
+  // Not ours to do any more, so that `owner=$(...) && work` does not work twice.
+  Answer completed(const Page& page, const RequestRow& row) const {
+    Answer answer =
+        somebody_else("completed", fields_of(page),
+                      "the request " + id_ + " of " + to_string(page) + " was done before, and became " +
+                          row.result_s3_key.value_or("nothing that was noted"));
+    add(answer.fields, Field{"id", id_});
+    append(answer.fields, fields_of(row));
+    return answer;
+  }
+
   std::map<std::string, std::string> inputs_;
   std::chrono::seconds length_{30};
+  std::optional<std::chrono::seconds> revalidate_;
+  std::optional<std::int64_t> history_;
+  std::optional<std::chrono::seconds> ttl_;
 };
 
-// What complete and fail have in common.
+// What extend, complete and fail have in common.
 class OfOwner : public OfRequest {
  public:
   void declare(Arguments& arguments) override {
@@ -120,6 +165,34 @@ class OfOwner : public OfRequest {
   std::string token_;
 };
 
+class Extend final : public OfOwner {
+ public:
+  std::string name() const override { return "request extend"; }
+  CommandHelp help() const override {
+    return {
+        .summary = "Keeps a claim while the work goes on.",
+        .about =
+            "Moves in_progress_expires_at of our STARTED record to --for from now, unless that is earlier "
+            "than it is. "
+            "Nobody takes the record over before then. Do it whenever you refresh the lease.",
+        .examples = {"facetheory request extend /news/42 --id \"$REQUEST_ID\" --token \"$owner\" --for 60s"},
+        .outcomes = {{"extended", 0, "With in_progress_expires_at."},
+                     {"lost", 3, "Somebody took the record over, or it has ended; stop the work."}}};
+  }
+  void declare(Arguments& arguments) override {
+    OfOwner::declare(arguments);
+    arguments.seconds("--for", length_, kShortestLease,
+                      "How long it is in progress from now on, at least. Default: 30s.");
+  }
+  Answer run(Session& session) override {
+    const Page page = named_page(session);
+    return settled(page, session.isr().extend(claim(page), length_), "extended");
+  }
+
+ private:
+  std::chrono::seconds length_{30};
+};
+
 class Complete final : public OfOwner {
  public:
   std::string name() const override { return "request complete"; }
@@ -140,7 +213,7 @@ class Complete final : public OfOwner {
     arguments.required_text("--result", "S3_KEY", result_, "The key of the body that came of it.");
   }
   Answer run(Session& session) override {
-    const Page page = session.page(page_);
+    const Page page = named_page(session);
     return settled(page, session.isr().complete(claim(page), result_), "completed");
   }
 
@@ -169,7 +242,7 @@ class Fail final : public OfOwner {
     arguments.flag("--final", final_, "The same request may not be claimed anew.");
   }
   Answer run(Session& session) override {
-    const Page page = session.page(page_);
+    const Page page = named_page(session);
     return settled(page, session.isr().fail(claim(page), error_.value_or(""), !final_),
                    final_ ? "given_up" : "handed_back");
   }
@@ -191,7 +264,7 @@ class ShowRequest final : public OfRequest {
                      {"missing", 0, "There is no such record."}}};
   }
   Answer run(Session& session) override {
-    const Page page = session.page(page_);
+    const Page page = named_page(session);
     const Result<std::optional<RequestRow>> row = session.isr().get_request(page, id_);
     if (!row) return failed(row.error());
     if (*row) return answer(page, "found", **row);
@@ -205,6 +278,7 @@ class ShowRequest final : public OfRequest {
 
 void add_request_commands(Commands& commands) {
   commands.push_back(std::make_unique<Claim>());
+  commands.push_back(std::make_unique<Extend>());
   commands.push_back(std::make_unique<Complete>());
   commands.push_back(std::make_unique<Fail>());
   commands.push_back(std::make_unique<ShowRequest>());

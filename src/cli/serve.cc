@@ -4,12 +4,10 @@
 #include <memory>
 
 #include <unistd.h>
-#ifdef FACETHEORY_MIMALLOC
-#include <mimalloc.h>
-#endif
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
+#include "facetheory/cli/allocator.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
@@ -25,13 +23,6 @@ namespace {
 std::string url_of(const ListenAddress& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return "http://" + (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
-
-// Of memory, not of a site: a million pages lie in too many small ones for the processor to know where each is.
-void use_large_pages() {
-#ifdef FACETHEORY_MIMALLOC
-  mi_option_enable(mi_option_large_os_pages);
-#endif
 }
 
 // The demo site, on a thread of its own.
@@ -84,18 +75,18 @@ class Serve final : public Command {
       auto set = gateway_.set_demo_origin("http://127.0.0.1:" + std::to_string(*port));
       if (!set) return usage(set.error().message);
     }
-    auto config = gateway_.load(session.options());
+    auto config = gateway_.load(session);
     if (!config) return misconfigured(config.error());
     if (check_) {
       return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
                          Field{"table", config->table}, Field{"bodies", config->bodies}});
     }
-    return serve(*std::move(config), session.options());
+    return serve(*std::move(config), session);
   }
 
  private:
-  Answer serve(Config config, const GlobalOptions& global) {
+  Answer serve(Config config, const Session& session) {
     // Taken by sigwait below; the threads inherit the mask.
     sigset_t signals;
     sigemptyset(&signals);
@@ -106,6 +97,7 @@ class Serve final : public Command {
     const std::uint64_t descriptors = raise_descriptor_limit();
     if (const auto warning = descriptor_warning(config, descriptors)) complain("warning: " + *warning);
 
+    end_when_memory_is_gone();
     use_large_pages();
     ServiceOptions options;
     options.version = FACETHEORY_VERSION;
@@ -124,7 +116,7 @@ class Serve final : public Command {
       int signal = 0;
       if (sigwait(&signals, &signal) != 0) continue;
       if (signal != SIGHUP) break;
-      auto fresh = gateway_.load(global);
+      auto fresh = gateway_.load(session);
       if (!fresh) {
         complain_in_lines("not reloaded, the configuration stays as it was:\n" + fresh.error().message);
         continue;
@@ -147,7 +139,7 @@ class Serve final : public Command {
     complain("given up: what was still being rendered after limits.drain_timeout");
     // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
     // lease expires, as after a crash.
-    std::_Exit(say(answer, global.json, epoch_seconds(system_clock().now())));
+    std::_Exit(say(answer, session.options().json, epoch_seconds(system_clock().now())));
   }
 
   GatewayOptions gateway_;

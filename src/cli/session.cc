@@ -1,18 +1,19 @@
 #include "facetheory/cli/session.h"
 
+#include <filesystem>
 #include <utility>
 
 #include <unistd.h>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/base/log.h"
+#include "facetheory/bodies/open_bodies.h"
 #include "facetheory/cli/answers.h"
+#include "facetheory/table/open_table.h"
 
 namespace facetheory {
 namespace {
 
-constexpr std::string_view kDefaultTable = "lmdb:./facetheory-data/table";
-constexpr std::string_view kDefaultBodies = "lmdb:./facetheory-data/bodies";
+constexpr const char* kDefaultFile = "facetheory.toml";
 
 template <typename T>
 T checked(Result<T> result, const std::string& what) {
@@ -22,16 +23,43 @@ T checked(Result<T> result, const std::string& what) {
 
 }  // namespace
 
-std::string Session::table_uri() const {
-  if (options_.table) return *options_.table;
-  if (options_.data) return "lmdb:" + *options_.data + "/table";
-  return environment_.get("FACETHEORY_TABLE").value_or(std::string(kDefaultTable));
+std::string Session::config_file() const {
+  return options_.config.value_or(kDefaultFile);
 }
 
-std::string Session::bodies_uri() const {
-  if (options_.bodies) return *options_.bodies;
-  if (options_.data) return "lmdb:" + *options_.data + "/bodies";
-  return environment_.get("FACETHEORY_BODIES").value_or(std::string(kDefaultBodies));
+bool Session::has_config_file() const {
+  return options_.config || std::filesystem::exists(kDefaultFile);
+}
+
+const ChosenStores& Session::stores() {
+  if (stores_) return *stores_;
+  const auto option = [](const std::optional<std::string>& text, std::string key) -> std::optional<Given> {
+    if (!text) return std::nullopt;
+    return Given{*text, {}, std::move(key)};
+  };
+  const GivenStores options{option(options_.data, "--data"), option(options_.table, "--table"),
+                            option(options_.bodies, "--bodies")};
+  GivenStores in_file;
+  if (has_config_file()) {
+    auto read = load_store_keys(config_file());
+    if (!read) throw Refusal{misconfigured(read.error())};
+    in_file = *std::move(read);
+  }
+  ChosenStores chosen = choose_stores(options, environment_, in_file, config_file());
+  for (const auto& [store, mistake] : {std::pair(&chosen.table, mistake_in_table(chosen.table.uri)),
+                                       std::pair(&chosen.bodies, mistake_in_bodies(chosen.bodies.uri))}) {
+    if (!mistake.empty()) throw Refusal{usage(store->why + ": " + mistake)};
+  }
+  stores_ = std::move(chosen);
+  return *stores_;
+}
+
+std::string Session::table_name() {
+  return complete_table_uri(stores().table.uri, environment_);
+}
+
+std::string Session::bodies_name() {
+  return complete_bodies_uri(stores().bodies.uri, environment_);
 }
 
 Page Session::page(const PageName& name) const {
@@ -51,22 +79,29 @@ Page Session::page(const PageName& name) const {
   return page;
 }
 
-BlockingIsr& Session::isr() {
-  if (isr_) return *isr_;
-  if (!options_.table && !options_.data && !environment_.get("FACETHEORY_TABLE") &&
-      environment_.get("FACETHEORY_CACHE_TABLE_NAME")) {
-    log(LogLevel::warning,
-        "FACETHEORY_CACHE_TABLE_NAME is set, but the table is " + table_uri() +
-            "; to use the former, give --table dynamodb: or set FACETHEORY_TABLE=dynamodb:");
-  }
-  auto opened = BlockingIsr::open(table_uri(), bodies_uri());
+void Session::open(const std::string& bodies_uri) {
+  isr_.reset();  // One table is not opened twice.
+  auto opened = BlockingIsr::open(stores().table.uri, bodies_uri);
   if (!opened) {
     Error error = std::move(opened).error();
-    error.message += " (--table or FACETHEORY_TABLE names the table, now " + table_uri() +
-                     "; --bodies or FACETHEORY_BODIES names the bodies, now " + bodies_uri() + ")";
+    error.message += " (the table is " + stores().table.uri + " by " + stores().table.why;
+    if (!bodies_uri.empty()) error.message += ", the bodies are " + bodies_uri + " by " + stores().bodies.why;
+    error.message += ")";
     throw Refusal{error.code == ErrorCode::invalid ? usage(error.message) : failed(error)};
   }
   isr_ = *std::move(opened);
+}
+
+BlockingIsr& Session::isr() {
+  if (!isr_) open("");
+  return *isr_;
+}
+
+BlockingIsr& Session::isr_with_bodies() {
+  if (isr_ && has_bodies_) return *isr_;
+  if (const std::string trouble = trouble_between(stores()); !trouble.empty()) throw Refusal{usage(trouble)};
+  open(stores().bodies.uri);
+  has_bodies_ = true;
   return *isr_;
 }
 

@@ -1,6 +1,6 @@
 // What the options that all commands share say: which table, which bodies, whose page.
 //
-// The table is opened when a command first asks for it; those that need none open none. What makes a command
+// The stores are those that stores.h chooses. The table is opened when a command first asks for it; those that need none open none. What makes a command
 // impossible before it has begun (a name that is none, a table that cannot be opened) is thrown as a Refusal.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "facetheory/base/environment.h"
 #include "facetheory/cli/output.h"
+#include "facetheory/gateway/stores.h"
 #include "facetheory/isr/blocking.h"
 #include "facetheory/isr/page.h"
 
@@ -20,6 +21,7 @@ struct GlobalOptions {
   std::optional<std::string> table = {};
   std::optional<std::string> bodies = {};
   std::optional<std::string> data = {};
+  std::optional<std::string> config = {};  // Empty: facetheory.toml, if it is there.
   std::optional<std::string> tenant = {};
   bool json = false;
 };
@@ -41,17 +43,28 @@ class Session {
 
   const GlobalOptions& options() const { return options_; }
   std::string tenant() const { return options_.tenant.value_or(""); }
-  std::string table_uri() const;
-  std::string bodies_uri() const;
+  // Which table and which bodies, by the rule of gateway/stores.h.
+  const ChosenStores& stores();
+  std::string config_file() const;  // The one that is read,
+  bool has_config_file() const;     // if it is there or was named.
+  std::string table_name();  // What opens each from anywhere: for people, and for programs that we start.
+  std::string bodies_name();
 
   Page page(const PageName& name) const;
+  // For what touches no bodies: none are opened.
   BlockingIsr& isr();
+  // Where pages cannot be kept in these two, that is refused.
+  BlockingIsr& isr_with_bodies();
   std::int64_t now() const;
 
  private:
   const GlobalOptions options_;
   const Environment environment_ = Environment::of_process();
+  std::optional<ChosenStores> stores_;
   std::unique_ptr<BlockingIsr> isr_;
+  bool has_bodies_ = false;
+
+  void open(const std::string& bodies_uri);
 };
 
 // For people to find a worker by: "<host>:<process id>".

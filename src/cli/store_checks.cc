@@ -54,6 +54,7 @@ class TableExamination {
   Task<bool> can_be_used(Checks& checks);
   void describe(const Result<TableDescription>& description, Checks& checks);
   Task<std::string> writes_and_reads();
+  Task<std::string> reads_several();
   Task<std::string> honours_conditions();
   Task<std::string> commits_whole_transactions();
   Task<std::string> cancels_whole_transactions();
@@ -103,6 +104,8 @@ Task<void> TableExamination::examine(Checks& checks) {
   const bool writes = wrong.empty();
   checks.judge("a row is read as it was written", std::move(wrong));
   if (writes) {
+    wrong = co_await reads_several();
+    checks.judge("several rows are read at once", std::move(wrong));
     wrong = co_await honours_conditions();
     checks.judge("a row is written only if its condition holds", std::move(wrong));
     wrong = co_await commits_whole_transactions();
@@ -161,6 +164,16 @@ Task<std::string> TableExamination::writes_and_reads() {
   co_return *found ? ""
                    : "a consistent read does not give what was written just now; use a server that has "
                      "ConsistentRead";
+}
+
+// Every page is read together with the marks of its tags.
+Task<std::string> TableExamination::reads_several() {
+  std::vector<Key> keys{{pk(), "absent"}, {pk(), "1"}};
+  const auto found = co_await table_.get_all(std::move(keys), Consistency::strong);
+  const std::string remedy = "; use a server that has BatchGetItem, with ConsistentRead";
+  if (!found) co_return to_string(found.error()) + (remote_ ? remedy : "");
+  const bool right = !(*found)[0] && (*found)[1] == row("1", "first");
+  co_return right ? "" : "the server does not give what it gives of each row alone" + remedy;
 }
 
 Task<std::string> TableExamination::honours_conditions() {

@@ -1,5 +1,6 @@
 #include "facetheory/cli/subprocess.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -12,9 +13,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,43 +81,132 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+Error cannot_start(const std::string& name, int error) {
+  return Error{ErrorCode::invalid, "cannot start '" + name + "': " + std::strerror(error) +
+                                       "; name a program in PATH, or its path, after --"};
+}
+
+// --- between fork() and exec(): other threads may have held any lock, so nothing but system calls -------------------------
+
+struct Launch {
+  const char* program;
+  char* const* words;
+  char* const* variables;
+  int output;
+  int trouble;    // Where errno goes, if it cannot be started; closed when it was.
+  pid_t starter;  // This process.
+  sigset_t mask;
+};
+
+[[noreturn]] void become_command(const Launch& launch) {
+  const auto give_up = [&launch] {
+    const int error = errno;
+    static_cast<void>(!::write(launch.trouble, &error, sizeof error));
+    ::_exit(127);
+  };
+  // Our thread waits for the command as long as it runs, so its end is that of the process.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != launch.starter) ::_exit(127);
+  ::setpgid(0, 0);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(launch.output, STDOUT_FILENO) < 0) give_up();
+  if (nothing != STDIN_FILENO) ::close(nothing);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &launch.mask, nullptr);
+  ::execve(launch.program, launch.words, launch.variables);
+  give_up();
+  ::_exit(127);
+}
+
+// Waits for the end of `alive`, whose other end only this process has. If nothing was written before, it was killed.
+[[noreturn]] void become_guard(int alive, pid_t group) {
+  ::setsid();  // Out of reach of what is sent to our group, or typed at our terminal.
+  ::dup2(alive, 0);
+  if (::close_range(1, ~0U, 0) != 0) {
+    for (int fd = 1; fd < 1024; ++fd)
+      ::close(fd);
+  }
+  char byte = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(0, &byte, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) ::kill(-group, SIGKILL);
+  ::_exit(0);
+}
+
+// --- here again -----------------------------------------------------------------------------------------------------------
+
 // The child's process id, which is also that of its group.
 Result<pid_t> spawn(const Subprocess& subprocess, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-
-  // It starts with the signals as we found them.
-  sigset_t mask;
-  sigset_t defaults;
-  ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-  for (const int signal : kInterruptions)
-    sigdelset(&mask, signal);
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  ::posix_spawnattr_setsigmask(&attributes, &mask);
-  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const std::string& name = subprocess.words.front();
+  const Result<std::string> program = find_program(name);
+  if (!program) return program.error();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return trouble("cannot make a pipe", errno);
+  const FileDescriptor failure(ends[0]);
+  FileDescriptor told(ends[1]);
 
   std::vector<std::string> words = subprocess.words;
   std::vector<std::string> variables = environment_with(subprocess.variables);
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, words.front().c_str(), &actions, &attributes, pointers(words).data(),
-                                   pointers(variables).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    return Error{ErrorCode::invalid, "cannot start '" + subprocess.words.front() +
-                                         "': " + std::strerror(error) +
-                                         "; name a program in PATH, or its path, after --"};
-  }
-  return pid;
+  const std::vector<char*> word_pointers = pointers(words);
+  const std::vector<char*> variable_pointers = pointers(variables);
+  Launch launch{.program = program->c_str(),
+                .words = word_pointers.data(),
+                .variables = variable_pointers.data(),
+                .output = output,
+                .trouble = told.get(),
+                .starter = ::getpid(),
+                .mask = {}};
+  // It starts with the signals as we found them.
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &launch.mask);
+  for (const int signal : kInterruptions)
+    sigdelset(&launch.mask, signal);
+
+  const pid_t pid = ::fork();
+  if (pid < 0) return trouble("cannot start a process", errno);
+  if (pid == 0) become_command(launch);
+  ::setpgid(pid, pid);  // Whoever is first: nobody may signal the group before it is there.
+  told.close();
+  int error = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(failure.get(), &error, sizeof error);
+  } while (n < 0 && errno == EINTR);
+  if (n == 0) return pid;
+  ::waitpid(pid, nullptr, 0);
+  return cannot_start(name, error);
 }
+
+// Kills a group when this process is gone before it says otherwise.
+class Guard {
+ public:
+  explicit Guard(pid_t group) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    alive_ = ends[1];
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[1]);
+      become_guard(ends[0], group);
+    }
+    ::close(ends[0]);
+  }
+  ~Guard() {
+    if (alive_ < 0) return;
+    const char over = '.';
+    static_cast<void>(!::write(alive_, &over, 1));
+    ::close(alive_);
+    while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  int alive_ = -1;
+  pid_t pid_ = -1;
+};
 
 bool has_ended(pid_t pid) {
   siginfo_t info{};
@@ -166,6 +257,33 @@ Ended collect(int output, int stopped, pid_t pid, std::size_t most, std::string&
 
 }  // namespace
 
+Result<std::string> find_program(const std::string& name) {
+  const auto error_of = [](const std::string& path) {
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0) return errno;
+    if (!S_ISREG(found.st_mode)) return EACCES;
+    return ::access(path.c_str(), X_OK) == 0 ? 0 : errno;
+  };
+  if (name.find('/') != std::string::npos) {
+    const int error = error_of(name);
+    if (error != 0) return cannot_start(name, error);
+    return name;
+  }
+  const char* set = std::getenv("PATH");
+  const std::string path = set != nullptr ? set : "/usr/local/bin:/usr/bin:/bin";
+  int error = ENOENT;
+  for (std::size_t begin = 0; !name.empty() && begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    const int wrong = error_of(candidate);
+    if (wrong == 0) return candidate;
+    if (wrong == EACCES) error = EACCES;
+    begin = end + 1;
+  }
+  return cannot_start(name, error);
+}
+
 Result<std::string> run(const Subprocess& subprocess, std::stop_token stop) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return trouble("cannot make a pipe", errno);
@@ -177,6 +295,7 @@ Result<std::string> run(const Subprocess& subprocess, std::stop_token stop) {
   const Result<pid_t> pid = spawn(subprocess, input.get());
   if (!pid) return pid.error();
   running_group = *pid;
+  const Guard guard(*pid);
   input.close();
   std::string bytes;
   Ended ended = Ended::complete;

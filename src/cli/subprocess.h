@@ -1,7 +1,7 @@
 // Runs a command, without a shell, and captures what it prints.
 //
 // It gets a process group of its own, so that all of it can be stopped; stdin is empty and stderr is ours. None of
-// our files and pipes reaches it.
+// our files and pipes reaches it. It does not outlive us: when this process is gone, even by SIGKILL, a guard kills the group.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,9 @@
 #include "facetheory/base/result.h"
 
 namespace facetheory {
+
+// The file of a program: what is looked up in PATH, unless it has a slash. `invalid` if it cannot be run.
+Result<std::string> find_program(const std::string& name);
 
 struct Subprocess {
   std::vector<std::string> words;  // The first is looked up in PATH.

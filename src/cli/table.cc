@@ -8,9 +8,15 @@ namespace {
 Answer described(Session& session, std::string outcome) {
   const Result<TableDescription> description = session.isr().describe_table();
   if (!description) return failed(description.error());
-  return done(std::move(outcome), {Field{"uri", description->uri}, Field{"status", description->status},
-                                   Field{"items", static_cast<std::int64_t>(description->items)},
-                                   Field{"expires_rows", description->expires_rows}});
+  Answer answer =
+      done(std::move(outcome),
+           {Field{"uri", description->uri}, Field{"status", description->status},
+            Field{"items", static_cast<std::int64_t>(description->items)},
+            Field{"expires_rows", description->expires_rows}, Field{"table_by", session.stores().table.why},
+            Field{"bodies", session.bodies_name()}, Field{"bodies_by", session.stores().bodies.why}});
+  const std::string trouble = trouble_between(session.stores());
+  if (!trouble.empty()) add(answer.fields, Field{"trouble", trouble});
+  return answer;
 }
 
 class Create final : public Command {
@@ -40,13 +46,17 @@ class Describe final : public Command {
   CommandHelp help() const override {
     return {.summary = "Shows which table is used, and its state.",
             .about =
-                "Shows the URI that opens the table, its status, how many rows it holds (DynamoDB counts "
+                "Shows the URI that opens the table, by what it was chosen (table_by: an option, a variable, "
+                "a line of the "
+                "configuration, the default), its status, how many rows it holds (DynamoDB counts "
                 "them every six "
                 "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
                 "`facetheory "
-                "gc` does.",
+                "gc` does. Likewise which bodies are used, and by what they were chosen; `trouble` is why "
+                "pages cannot be kept in these two.",
             .examples = {"facetheory table describe --json"},
-            .outcomes = {{"done", 0, "With uri, status, items, expires_rows."}}};
+            .outcomes = {
+                {"done", 0, "With uri, status, items, expires_rows, table_by, bodies, bodies_by, trouble."}}};
   }
   void declare(Arguments&) override {}
   Answer run(Session& session) override { return described(session, "done"); }

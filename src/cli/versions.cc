@@ -4,6 +4,7 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/version_name.h"
 
 namespace facetheory {
 namespace {
@@ -75,13 +76,10 @@ class Rollback final : public Command {
     if (page_.pk && page_.key && !version_) std::swap(page_.key, version_);  // Only VERSION was given.
     const Page page = session.page(page_);
     if (!version_) return usage("VERSION is missing; facetheory versions shows which there are");
-    std::string sk = *version_;
-    if (!sk.starts_with(kVersionPrefix)) sk.insert(0, kVersionPrefix);
-    const Result<void> checked = check_text(std::string_view(sk).substr(kVersionPrefix.size()));
-    if (!checked) return usage("VERSION: " + checked.error().message);
-    if (sk.size() > 1024) return usage("VERSION: is longer than the 1024 bytes of a sort key");
-    return pinned(page, session.isr().rollback(page, sk), "rolled_back",
-                  to_string(page) + " has no version " + sk + "; facetheory versions shows which there are");
+    const Result<std::string> sk = version_sk_named("VERSION", *version_);
+    if (!sk) return usage(sk.error().message);
+    return pinned(page, session.isr_with_bodies().rollback(page, *sk), "rolled_back",
+                  to_string(page) + " has no version " + *sk + "; facetheory versions shows which there are");
   }
 
  private:
@@ -104,7 +102,7 @@ class Pin final : public Command {
   void declare(Arguments& arguments) override { arguments.page(page_); }
   Answer run(Session& session) override {
     const Page page = session.page(page_);
-    return pinned(page, session.isr().pin(page), "pinned",
+    return pinned(page, session.isr_with_bodies().pin(page), "pinned",
                   to_string(page) + " is missing; there is nothing to pin");
   }
 

@@ -41,7 +41,8 @@ struct AskedPage {
 
   // Views of this.
   PageRequest request(std::string_view method) const {
-    return {headers, method, target.scheme, target.host, target.path, target.query, trusted};
+    return {headers,     method,       target.scheme, target.host,
+            target.path, target.query, trusted,       target.sent_path};
   }
 };
 

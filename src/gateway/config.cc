@@ -12,6 +12,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/gateway/config_routes.h"
 #include "facetheory/gateway/config_value.h"
+#include "facetheory/gateway/stores.h"
 #include "facetheory/http/trusted_roots.h"
 #include "facetheory/isr/key_text.h"
 
@@ -23,21 +24,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kDefaultOrigin = "default";
-constexpr std::string_view kDefaultData = "facetheory-data";
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = kKiB * 1024;
 constexpr std::uint64_t kGiB = kMiB * 1024;
 
-// Something that was given, and by what.
-struct Given {
-  std::string text;
-  TomlPlace place;
-  std::string key;
-};
-
 struct ConfigDraft {
   Config config = {};
-  std::optional<Given> origin = {}, data = {}, table = {}, bodies = {};
+  std::optional<Given> origin = {};
+  GivenStores stores = {};  // What the file says.
   std::optional<milliseconds> pointer_ttl = {};
   std::optional<ConfigValue> defaults = {}, routes = {};
   TomlPlace admin_place = {};
@@ -129,6 +123,16 @@ void read_request_id_header(const ConfigValue& value, ConfigDraft& draft) {
   }
 }
 
+void read_deploy_id(const ConfigValue& value, ConfigDraft& draft) {
+  const auto text = value.text();
+  if (!text) return;
+  if (const Result<void> good = check_key_text("deploy id", *text); !good) {
+    value.problem(good.error().message);
+  } else {
+    draft.config.deploy_id = *text;
+  }
+}
+
 constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
     {"header_bytes",
      [](const ConfigValue& value, Limits& limits) { assign(limits.header_bytes, value.bytes(kKiB, kMiB)); }},
@@ -171,6 +175,27 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
     {"drain_timeout",
      [](const ConfigValue& value, Limits& limits) {
        assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1)));
+     }},
+});
+
+constexpr auto kCleanupKeys = std::to_array<ConfigKey<CleanupConfig>>({
+    {"enabled",
+     [](const ConfigValue& value, CleanupConfig& cleanup) { assign(cleanup.enabled, value.boolean()); }},
+    {"released_after",
+     [](const ConfigValue& value, CleanupConfig& cleanup) {
+       assign(cleanup.released_after, value.duration(milliseconds(0), hours(24)));
+     }},
+    {"interval",
+     [](const ConfigValue& value, CleanupConfig& cleanup) {
+       assign(cleanup.interval, value.duration(milliseconds(100), hours(24 * 30)));
+     }},
+    {"grace",
+     [](const ConfigValue& value, CleanupConfig& cleanup) {
+       assign(cleanup.grace, value.seconds(seconds(0), hours(24 * 30)));
+     }},
+    {"pace",
+     [](const ConfigValue& value, CleanupConfig& cleanup) {
+       if (const auto pace = value.integer(1, 1'000'000)) cleanup.pace = static_cast<std::uint64_t>(*pace);
      }},
 });
 
@@ -267,11 +292,29 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (const auto threads = value.integer(1, 1024)) draft.config.threads = threads;
      }},
-    {"data", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.data); }},
-    {"table", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.table); }},
-    {"bodies", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.bodies); }},
+    {"data", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.data); }},
+    {"table", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.table); }},
+    {"bodies", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.bodies); }},
     {"memory", [](const ConfigValue& value,
                   ConfigDraft& draft) { assign(draft.config.memory, value.bytes(kMiB, kGiB * kKiB)); }},
+    {"disk",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       if (value.is_text("unlimited")) {
+         draft.config.disk.reset();
+       } else if (const auto bytes = value.bytes(kMiB * 64, kGiB * kKiB)) {
+         draft.config.disk = bytes;
+       }
+     }},
+    {"pages",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       if (value.is_text("unlimited")) {
+         draft.config.pages.reset();
+       } else if (const auto pages = value.integer(1, 1'000'000'000)) {
+         draft.config.pages = static_cast<std::uint64_t>(*pages);
+       }
+     }},
+    {"cleanup", [](const ConfigValue& value,
+                   ConfigDraft& draft) { read_keys<CleanupConfig>(value, kCleanupKeys, draft.config.cleanup); }},
     {"pointer_ttl",
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (const auto ttl = value.duration(milliseconds(0), hours(1))) draft.pointer_ttl = *ttl;
@@ -280,6 +323,7 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
     {"trusted_peers", read_trusted_peers},
     {"boundary_headers", read_boundary_headers},
     {"request_id_header", read_request_id_header},
+    {"deploy_id", read_deploy_id},
     {"access_log",
      [](const ConfigValue& value, ConfigDraft& draft) {
        assign(draft.config.access_log,
@@ -304,60 +348,38 @@ void read_flag(std::string_view name, const std::optional<std::string>& text, Co
   }
 }
 
-bool has_scheme(std::string_view uri, std::initializer_list<std::string_view> schemes) {
-  return std::any_of(schemes.begin(), schemes.end(), [&](std::string_view s) { return uri.starts_with(s); });
+GivenStores given_by(const ConfigFlags& flags) {
+  const auto given = [](const std::optional<std::string>& text, std::string key) -> std::optional<Given> {
+    if (!text) return std::nullopt;
+    return Given{*text, {}, std::move(key)};
+  };
+  return {given(flags.data, "--data"), given(flags.table, "--table"), given(flags.bodies, "--bodies")};
 }
 
-void settle_stores(ConfigDraft& draft, const Environment& environment, const ConfigFlags& flags,
-                   ConfigProblems& problems) {
-  const auto from_environment = [&](std::string_view variable, std::optional<Given>& given) {
-    if (auto text = environment.get(variable)) given = Given{*std::move(text), {}, std::string(variable)};
-  };
-  const bool all_given = draft.data && draft.table && draft.bodies && !flags.data;
-  if (all_given) {
-    problems.add(draft.data->place, draft.data->key,
+// stores.h says which are chosen.
+void settle_stores(ConfigDraft& draft, const std::string& file, const Environment& environment,
+                   const ConfigFlags& flags, ConfigProblems& problems) {
+  const GivenStores& in_file = draft.stores;
+  if (in_file.data && in_file.table && in_file.bodies && !flags.data) {
+    problems.add(in_file.data->place, in_file.data->key,
                  "nothing is kept there, since table and bodies are both given; drop one of the three");
   }
-  if (flags.data) {  // Goes before what the environment and the file say of table and bodies.
-    if (!flags.table) draft.table.reset();
-    if (!flags.bodies) draft.bodies.reset();
-  } else {
-    if (!flags.table) from_environment("FACETHEORY_TABLE", draft.table);
-    if (!flags.bodies) from_environment("FACETHEORY_BODIES", draft.bodies);
+  const GivenStores options = given_by(flags);
+  for (const auto& data : {options.data, in_file.data}) {
+    if (data && data->text.empty())
+      problems.add(data->place, data->key, "names no folder; write data = \"facetheory-data\"");
   }
-  for (const char* variable : {"FACETHEORY_CACHE_TABLE_NAME", "APPTHEORY_CACHE_TABLE_NAME"}) {
-    if (!draft.data && !draft.table && environment.get(variable))
-      draft.table = Given{"dynamodb:", {}, variable};
-  }
-  if (!draft.data && !draft.bodies && environment.get("FACETHEORY_ISR_BUCKET")) {
-    draft.bodies = Given{"s3:", {}, "FACETHEORY_ISR_BUCKET"};
-  }
-
-  const std::string data = draft.data ? draft.data->text : std::string(kDefaultData);
-  if (data.empty()) {
-    problems.add(draft.data->place, draft.data->key, "names no folder; write data = \"facetheory-data\"");
-  }
+  const ChosenStores chosen = choose_stores(options, environment, in_file, file);
   Config& config = draft.config;
-  config.table = draft.table ? draft.table->text : "lmdb:" + data + "/table";
-  config.bodies = draft.bodies ? draft.bodies->text : "lmdb:" + data + "/bodies";
-  if (config.table != "memory:" && !has_scheme(config.table, {"lmdb:", "dynamodb:"})) {
-    problems.add(draft.table->place, draft.table->key,
-                 quoted_for_message(config.table) +
-                     " is no table; write memory:, lmdb:<directory>, dynamodb:<table> or dynamodb:");
+  config.table = chosen.table.uri;
+  config.bodies = chosen.bodies.uri;
+  for (const auto& [store, mistake] : {std::pair(&chosen.table, mistake_in_table(config.table)),
+                                       std::pair(&chosen.bodies, mistake_in_bodies(config.bodies))}) {
+    if (!mistake.empty()) problems.add(store->given.place, store->given.key, mistake);
   }
-  if (config.bodies != "memory:" && config.bodies != "s3:" &&
-      !has_scheme(config.bodies, {"lmdb:", "file:", "s3://"})) {
-    problems.add(
-        draft.bodies->place, draft.bodies->key,
-        quoted_for_message(config.bodies) +
-            " is no body store; write memory:, lmdb:<folder>, file:<folder>, s3://bucket/prefix or s3:");
-  }
+  if (const std::string trouble = trouble_between(chosen); !trouble.empty())
+    problems.add(chosen.table.given.place, chosen.table.given.key, trouble);
   const bool shared_table = config.table.starts_with("dynamodb:");
-  if (shared_table && !draft.bodies) {
-    problems.add(
-        draft.table->place, draft.table->key,
-        "the table is shared, but bodies would be files of this machine; write bodies = \"s3://bucket\"");
-  }
   config.pointer_ttl = draft.pointer_ttl.value_or(shared_table ? seconds(1) : seconds(0));
 }
 
@@ -421,11 +443,8 @@ Result<Config> read_draft(ConfigDraft draft, std::string_view text, const std::s
   read_flag("origin", flags.origin, draft, problems);
   read_flag("listen", flags.listen, draft, problems);
   read_flag("admin", flags.admin, draft, problems);
-  read_flag("data", flags.data, draft, problems);
-  read_flag("table", flags.table, draft, problems);
-  read_flag("bodies", flags.bodies, draft, problems);
 
-  settle_stores(draft, environment, flags, problems);
+  settle_stores(draft, file, environment, flags, problems);
   const std::string default_origin = settle_origins(draft, problems);
   read_routes(draft.defaults, draft.routes, default_origin, draft.config, problems);
   if (!draft.origin && draft.config.origins.size() > 1 && draft.config.routes.empty()) {
@@ -472,6 +491,7 @@ std::vector<std::string> configuration_keys() {
   };
   add("", kTopKeys);
   add("limits.", kLimitKeys);
+  add("cleanup.", kCleanupKeys);
   add("origins.*.", kOriginKeys);
   for (const std::string& key : route_keys())
     keys.push_back("routes." + key);

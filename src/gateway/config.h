@@ -51,6 +51,18 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+// What the gateway removes by itself.
+struct CleanupConfig {
+  bool enabled = true;
+  std::chrono::milliseconds released_after{60'000};  // That bodies stay which a newer page has replaced.
+  std::chrono::milliseconds interval{
+      6 * 3'600'000};                // Between two sweeps of the whole table, by one of the fleet.
+  std::chrono::seconds grace{3600};  // That a sweep leaves a body which nothing refers to.
+  std::uint64_t pace = 1000;         // Rows and bodies that a sweep looks at within a second.
+
+  friend bool operator==(const CleanupConfig&, const CleanupConfig&) = default;
+};
+
 enum class HostPolicy {
   client,  // The Host that the client named.
   origin,  // The one of the origin's URL.
@@ -88,7 +100,8 @@ struct TenantSource {
 struct QueryRule {
   std::optional<NamePatterns> include = {};  // Exactly these; empty: all but the ignored ones.
   NamePatterns ignore = {};
-  bool ignore_tracking = true;  // utm_*, gclid, ...: see tracking_parameters().
+  // utm_*, gclid, ...: see tracking_parameters(). Empty: as the key has it, for which FaceTheory's keeps all parameters.
+  std::optional<bool> ignore_tracking = {};
 
   bool keeps(std::string_view name) const;
   friend bool operator==(const QueryRule&, const QueryRule&) = default;
@@ -140,12 +153,16 @@ struct Config {
   std::string table;
   std::string bodies;
   std::size_t memory = std::size_t{256} << 20;
+  std::optional<std::uint64_t> disk = std::uint64_t{10} << 30;  // Of embedded stores; empty: no limit.
+  std::optional<std::uint64_t> pages = {};                      // Empty: no limit.
+  CleanupConfig cleanup = {};
   std::chrono::milliseconds pointer_ttl{0};
   std::string default_host =
       {};  // Of requests without Host; empty: the address that the client connected to.
   std::vector<Network> trusted_peers = {};
   std::vector<std::string> boundary_headers = {};  // Lower case; those that name a tenant, ours included.
   std::string request_id_header = "x-request-id";  // From trusted peers; empty: none.
+  std::string deploy_id = {};  // Part of each request's idempotency key; empty: it is not.
   AccessLog access_log = AccessLog::text;
   Limits limits = {};
   std::map<std::string, OriginConfig, std::less<>> origins = {};

@@ -32,7 +32,8 @@ constexpr auto kQueryKeys = std::to_array<ConfigKey<QueryRule>>({
     {"ignore", [](const ConfigValue& value, QueryRule& query) { assign(query.ignore, value.names()); }},
     {"tracking",
      [](const ConfigValue& value, QueryRule& query) {
-       assign(query.ignore_tracking, value.one_of<bool>({{"ignore", true}, {"keep", false}}));
+       if (const auto ignore = value.one_of<bool>({{"ignore", true}, {"keep", false}}))
+         query.ignore_tracking = *ignore;
      }},
 });
 
@@ -167,6 +168,11 @@ constexpr auto kRouteKeys = std::to_array<ConfigKey<RouteDraft>>({
               value.one_of<OnContention>(
                   {{"wait", OnContention::wait}, {"serve-stale", OnContention::serve_stale}}));
      }},
+    {"renders",
+     [](const ConfigValue& value, RouteDraft& draft) {
+       assign(draft.route.policy.publisher,
+              value.one_of<Publisher>({{"gateway", Publisher::here}, {"origin", Publisher::elsewhere}}));
+     }},
     {"history",
      [](const ConfigValue& value, RouteDraft& draft) {
        assign(draft.route.policy.history, value.integer(0, kMaxHistory));
@@ -249,6 +255,7 @@ class RouteCheck {
               "nobody may name the tenant, since trusted_peers is empty; list the proxies that set " +
                   route_.tenant.header);
     }
+    if (!route_.query.ignore_tracking) route_.query.ignore_tracking = route_.key != KeyStyle::facetheory;
     if (route_.key == KeyStyle::facetheory) check_facetheory_key();
   }
 
@@ -290,6 +297,19 @@ class RouteCheck {
         if (draft_.own.contains(key)) problem(key, "has no effect beside cache = false; drop one of them");
       }
       return;
+    }
+    if (policy.publisher == Publisher::elsewhere) {
+      for (const std::string_view key : {"revalidate", "history", "ttl", "lease", "not_found", "gone"}) {
+        if (draft_.own.contains(key))
+          problem(key,
+                  "is for pages that are published here, and renders = \"origin\" publishes none; drop one "
+                  "of them");
+      }
+      if (route_.key == KeyStyle::url) {
+        problem("renders",
+                "the origin keeps its pages under keys of its own; write key = \"facetheory\", so that they "
+                "are found");
+      }
     }
     const std::chrono::seconds fresh = route_.revalidate.value_or(std::chrono::seconds(0));
     if (policy.ttl && *policy.ttl <= fresh) {
@@ -361,8 +381,7 @@ class RouteCheck {
     using Kind = PathPattern::Segment::Kind;
     for (const PathPattern::Segment& segment : route_.pattern.segments()) {
       const bool tail = segment.kind == Kind::tail || segment.kind == Kind::optional_tail;
-      if (tail && !route_.pattern.text().ends_with("/{proxy+}") &&
-          !route_.pattern.text().ends_with("/{proxy*}")) {
+      if (tail && !route_.pattern.text().ends_with("+}") && !route_.pattern.text().ends_with("*}")) {
         problem("pattern",
                 "the tail of FaceTheory's patterns is {proxy+} or {proxy*}; write it so, as the key has it");
       }

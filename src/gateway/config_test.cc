@@ -251,6 +251,9 @@ TEST(Config, TheHeaderOfRequestIdsCanBeAnotherOrNone) {
   EXPECT_EQ(read(with_origin("request_id_header = \"X-Message-Id\"")).request_id_header, "x-message-id");
   EXPECT_EQ(read(with_origin("request_id_header = \"off\"")).request_id_header, "");
   EXPECT_THAT(refusal(with_origin("request_id_header = \"a b\"")), HasSubstr("no name of a header field"));
+  EXPECT_EQ(read(kOrigin).deploy_id, "");
+  EXPECT_EQ(read(with_origin("deploy_id = \"2026-11-18.1\"")).deploy_id, "2026-11-18.1");
+  EXPECT_THAT(refusal(with_origin("deploy_id = \"a\\nb\"")), HasSubstr("control character"));
 }
 
 TEST(Config, AccessLogs) {
@@ -697,6 +700,16 @@ TEST(Config, FaceTheorysPatternsSpellTheirTailsInTheirOwnWay) {
   EXPECT_THAT(refusal(text("/docs/*")), HasSubstr("{proxy+} or {proxy*}"));
   read(text("/docs/{proxy+}"));
   read(text("/docs/{proxy*}"));
+}
+
+TEST(Config, WhatAnOriginRendersNeedsItsKeyAndIsNotPublishedHere) {
+  const std::string origin = "renders = \"origin\"\nkey = \"facetheory\"\ntenant = \"host\"\n";
+  EXPECT_EQ(route("").policy.publisher, Publisher::here);
+  EXPECT_EQ(route(origin).policy.publisher, Publisher::elsewhere);
+  EXPECT_THAT(refusal(route_text("renders = \"origin\"")), HasSubstr("write key = \"facetheory\""));
+  EXPECT_THAT(refusal(route_text("renders = \"here\"")), HasSubstr("routes[0].renders: "));
+  for (const char* line : {"revalidate = \"5s\"", "history = 3", "ttl = \"2d\"", "lease = \"5s\""})
+    EXPECT_THAT(refusal(route_text(origin + line)), HasSubstr("publishes none; drop one of them")) << line;
 }
 
 TEST(Config, TwoRoutesMustNotShareFaceTheorysKey) {

@@ -67,6 +67,7 @@ std::string around(const std::string& key, const std::string& lines) {
   const std::string web = "[origins.web]\nurl = \"https://x\"\n";
   const std::string route = "[[routes]]\npattern = \"/news/{slug}\"\n";
   if (key.starts_with("limits.")) return origin + "[limits]\n" + lines;
+  if (key.starts_with("cleanup.")) return origin + "[cleanup]\n" + lines;
   if (key == "origins.*.url") return "[origins.web]\n" + lines;
   if (key.starts_with("origins.*.")) return web + lines;
   if (key.starts_with("routes.query.")) return origin + route + "query = { " + lines + " }";
@@ -106,8 +107,9 @@ bool same_config(const Config& left, const Config& right) {
          left.memory == right.memory && left.pointer_ttl == right.pointer_ttl &&
          left.default_host == right.default_host && left.trusted_peers == right.trusted_peers &&
          left.boundary_headers == right.boundary_headers &&
-         left.request_id_header == right.request_id_header && left.access_log == right.access_log &&
-         left.limits == right.limits && left.origins == right.origins &&
+         left.request_id_header == right.request_id_header && left.deploy_id == right.deploy_id &&
+         left.access_log == right.access_log && left.limits == right.limits && left.disk == right.disk &&
+         left.pages == right.pages && left.cleanup == right.cleanup && left.origins == right.origins &&
          std::equal(left.routes.begin(), left.routes.end(), right.routes.begin(), right.routes.end(),
                     same_route);
 }

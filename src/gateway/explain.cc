@@ -21,7 +21,8 @@ std::string for_seconds(std::int64_t until, std::int64_t now) {
 }
 
 // The rows of a page, and its body as the engine reads it.
-Task<Result<ExplainedPage>> read_page(const Isr& isr, Engine& engine, Page page) {
+Task<Result<ExplainedPage>> read_page(const Isr& isr, Engine& engine, Page page,
+                                      std::vector<std::string> route_tags) {
   ExplainedPage read;
   read.page = page;
   auto meta = co_await get_meta(isr, page, Consistency::strong);
@@ -34,7 +35,9 @@ Task<Result<ExplainedPage>> read_page(const Isr& isr, Engine& engine, Page page)
   if (!kept) co_return std::move(kept).error();
   read.versions = *std::move(kept);
   if (read.meta) {
-    std::vector<std::string> tags = read.meta->tags;
+    std::optional<MetaRow> tagged = read.meta;
+    restore_tags(tagged, route_tags);
+    std::vector<std::string> tags = std::move(tagged->tags);
     auto marks = co_await marks_of(isr, std::move(page), std::move(tags), Consistency::strong);
     if (!marks) co_return std::move(marks).error();
     read.marks = *std::move(marks);
@@ -42,7 +45,7 @@ Task<Result<ExplainedPage>> read_page(const Isr& isr, Engine& engine, Page page)
     read.body = body ? "there, " + std::to_string((*body)->bytes.size()) + " bytes" : body.error().message;
     if (body) read.vary = prepared(**body).vary;
   }
-  read.freshness = judge(read.meta, read.marks, isr.now());
+  read.freshness = judge(read.meta, read.marks, isr.now(), isr.settings.clock_skew);
   co_return read;
 }
 
@@ -157,13 +160,14 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
   const Headers fields = varying_fields(site.config, route, key, asked.request("GET"));
   Page page = key.page;
   for (int step = 0; step < kMostVariantSteps; ++step) {
-    auto read = co_await read_page(isr, engine, page);
+    auto read = co_await read_page(isr, engine, page, key.tags);
     if (!read) co_return std::move(read).error();
     told.pages.push_back(*std::move(read));
 
     const std::int64_t now = isr.now();
     ServeRequest serve;
     serve.page = page;
+    serve.tags = key.tags;
     serve.policy = route.policy;
     bool while_stale = false;
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {

@@ -254,10 +254,15 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     // A part, or no more than the head, can only be told of a page that is whole.
     const bool wants_all = !asked_.rules.head && !asked_.rules.range && !has_condition(asked_.headers);
     if (live && may_stream && wants_all) serve.readable = live->readable();
-    const auto id = asked_.trusted ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
+    const bool takes_ids = asked_.trusted && route_->policy.publisher == Publisher::here;
+    const auto id = takes_ids ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
-      serve.request_id = std::string(*id);
-      serve.inputs = {{"page", page.pk}};
+      // Under another deploy the same id is another request.
+      const std::string& deploy = site_->config.deploy_id;
+      serve.request_id = deploy.empty() ? std::string(*id) : key_of_version(*id, deploy, "");
+      const PublishPolicy policy{route_->revalidate, route_->policy.history, route_->policy.ttl};
+      serve.inputs = request_inputs(page, policy);
+      serve.other_hashes = hashes_without_policy(page, {});
     }
     if (exchange_ != nullptr) serve.left = exchange_->probably_left();
     std::optional<Forwarded> seen;  // Of the page that stood there before.
@@ -634,22 +639,28 @@ Headers Gateway::Request::naming_tenants() const {
 // Before the client learns that its change was made, nobody is served what was true before it.
 Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers) {
   const Invalidation found =
-      invalidated_by(request_.method, asked_.target.origin(), asked_.target.origin_form(), status, headers);
+      invalidated_by(request_.method, asked_.target.origin(), asked_.target.sent_form(), status, headers);
   if (found.empty()) co_return;
   for (const std::string& text : found.targets) {
     const std::size_t question = std::min(text.find('?'), text.size());
-    auto path = normalise_path(std::string_view(text).substr(0, question));
+    const std::string_view sent_path = std::string_view(text).substr(0, question);
+    auto path = normalise_path(sent_path);
     if (!path) continue;
     const auto match = site_->routes.match(asked_.target.host, "GET", *path);
     if (!match) continue;
     const RouteConfig& route = site_->config.routes[match->route];
     const Headers tenants = naming_tenants();
     const std::string_view query = std::string_view(text).substr(std::min(question + 1, text.size()));
-    const PageRequest bare{tenants, "GET", asked_.target.scheme, asked_.target.host,
-                           *path,   query, asked_.trusted};
-    auto key = page_key(site_->config, route, match->variables, bare);
-    if (key && std::holds_alternative<PageKey>(*key) && may_invalidate(route))
-      co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
+    // FaceTheory's key has two spellings of one path as two pages.
+    const bool two_spellings = route.key == KeyStyle::facetheory && sent_path != *path;
+    for (const bool as_sent : {true, false}) {
+      if (!as_sent && !two_spellings) continue;
+      const PageRequest bare{tenants, "GET", asked_.target.scheme, asked_.target.host,
+                             *path,   query, asked_.trusted,       as_sent ? sent_path : std::string_view()};
+      auto key = page_key(site_->config, route, match->variables, bare);
+      if (key && std::holds_alternative<PageKey>(*key) && may_invalidate(route))
+        co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
+    }
   }
   for (const std::string& group : found.groups) {
     auto tenant = tenant_of(site_->config, *route_, asked_.request(request_.method));

@@ -79,6 +79,22 @@ TEST(GatewayOrigins, ARequestIdOfATrustedPeerRegeneratesOnce) {
   EXPECT_EQ(bed.get("/b", id).body, "/b 2");
 }
 
+TEST(GatewayOrigins, ARequestIdBelongsToItsDeployAndItsPolicy) {
+  const std::string trusted = "trusted_peers = [\"127.0.0.1\"]\n";
+  const std::string defaults = "[defaults]\nmode = \"blocking\"\nrevalidate = ";
+  GatewayBed bed(trusted + defaults + "\"10s\"\n");
+  const Headers id{{"X-Request-Id", "message-1"}};
+  EXPECT_EQ(bed.get("/a", id).body, "/a 1");
+  bed.clock.advance(11s);
+  bed.service->reload(bed.config(trusted + defaults + "\"20s\"\n"));
+  EXPECT_GE(bed.get("/a", id).status, 400) << "the id stands for a page that is fresh for 10 s";
+  EXPECT_EQ(bed.origin.count("/a"), 1U);
+  bed.service->reload(bed.config("deploy_id = \"second\"\n" + trusted + defaults + "\"20s\"\n"));
+  EXPECT_EQ(bed.get("/a", id).body, "/a 2");
+  bed.clock.advance(21s);
+  EXPECT_EQ(bed.get("/a", id).body, "/a 2");
+}
+
 TEST(GatewayOrigins, AStrangersRequestIdMeansNothing) {
   GatewayBed bed("[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\n");
   const Headers id{{"X-Request-Id", "message-1"}};

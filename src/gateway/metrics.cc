@@ -45,8 +45,9 @@ struct Operation {
   ObservedStore store;
   std::string_view name;
 };
-constexpr std::array<Operation, 13> kOperations = {{
+constexpr std::array<Operation, 14> kOperations = {{
     {ObservedStore::table, "get"},
+    {ObservedStore::table, "get_all"},
     {ObservedStore::table, "write"},
     {ObservedStore::table, "transact"},
     {ObservedStore::table, "query"},
@@ -222,6 +223,48 @@ void add_server(Exposition& out, const ServerSnapshot& server) {
   out.family("facetheory_access_log_lines_lost_total", MetricType::Counter,
              "Lines of the access log that were dropped, its reader being too slow.");
   out.value(server.access_log_lines_lost);
+}
+
+void add_cleanup(Exposition& out, const CleanupSnapshot& cleanup) {
+  out.family(
+      "facetheory_cleanup_bodies_removed_total", MetricType::Counter,
+      "Bodies that were removed: released (a newer page took their place), evicted (with their page), swept "
+      "(nothing referred to them).");
+  out.value(cleanup.released_removed, {{"reason", "released"}});
+  out.value(cleanup.evicted_removed, {{"reason", "evicted"}});
+  out.value(cleanup.swept_removed, {{"reason", "swept"}});
+  out.family("facetheory_cleanup_swept_bytes_total", MetricType::Counter,
+             "Bytes of the bodies that were swept.");
+  out.value(cleanup.bytes_swept);
+  out.family("facetheory_cleanup_rows_removed_total", MetricType::Counter,
+             "Rows that were deleted: expired (past their ttl), evicted (with their page).");
+  out.value(cleanup.rows_expired, {{"reason", "expired"}});
+  out.value(cleanup.rows_evicted, {{"reason", "evicted"}});
+  out.family("facetheory_pages_evicted_total", MetricType::Counter,
+             "Pages that went to make room for others.");
+  out.value(cleanup.pages_evicted);
+  out.family("facetheory_pages_refused_total", MetricType::Counter,
+             "New pages that were passed on without being stored, since there was no room.");
+  out.value(cleanup.pages_refused);
+  out.family("facetheory_cleanup_bodies_waiting", MetricType::Gauge,
+             "Bodies without a reference that wait for the end of cleanup.released_after.");
+  out.value(cleanup.bodies_waiting);
+  out.family("facetheory_cleanup_bodies_forgotten_total", MetricType::Counter,
+             "Bodies beyond what is remembered, which are left to the next sweep.");
+  out.value(cleanup.bodies_forgotten);
+  out.family("facetheory_cleanup_errors_total", MetricType::Counter, "Steps of the cleanup that failed.");
+  out.value(cleanup.errors);
+  out.family("facetheory_disk_bytes", MetricType::Gauge,
+             "What embedded stores take on the disk: used by what is stored, occupied by their files.");
+  out.value(cleanup.disk_used, {{"kind", "used"}});
+  out.value(cleanup.disk_occupied, {{"kind", "occupied"}});
+  out.family("facetheory_disk_limit_bytes", MetricType::Gauge, "The budget of the disk; 0: none.");
+  out.value(cleanup.disk_limit);
+  out.family("facetheory_sweep_running", MetricType::Gauge, "1 while this process sweeps the table.");
+  out.value(cleanup.sweeping ? 1.0 : 0.0);
+  out.family("facetheory_sweep_age_seconds", MetricType::Gauge,
+             "How long ago the last sweep ended, of whatever node; 0: not known.");
+  out.value(std::chrono::duration<double>(cleanup.since_sweep).count());
 }
 
 void add_process(Exposition& out, const std::string& version) {
@@ -404,6 +447,7 @@ std::string Metrics::text() const {
   Exposition out;
   const EngineSnapshot engine = state_->sources.engine ? state_->sources.engine() : EngineSnapshot{};
   const ServerSnapshot server = state_->sources.server ? state_->sources.server() : ServerSnapshot{};
+  const CleanupSnapshot cleanup = state_->sources.cleanup ? state_->sources.cleanup() : CleanupSnapshot{};
   {
     const std::lock_guard lock(state_->mutex);
     state_->add_requests(out);
@@ -413,6 +457,7 @@ std::string Metrics::text() const {
   state_->add_stores(out);
   add_engine(out, engine);
   add_server(out, server);
+  add_cleanup(out, cleanup);
   add_process(out, state_->sources.version);
   return out.text();
 }

@@ -118,11 +118,25 @@ struct ServerSnapshot {
   std::uint64_t access_log_lines_lost = 0;
 };
 
+// As the cleanup has them now.
+struct CleanupSnapshot {
+  std::uint64_t released_removed = 0, evicted_removed = 0, swept_removed = 0;  // Bodies, by why they went.
+  std::uint64_t bytes_swept = 0;
+  std::uint64_t rows_expired = 0, rows_evicted = 0;
+  std::uint64_t pages_evicted = 0, pages_refused = 0;  // Refused: not stored, since there was no room.
+  std::uint64_t bodies_waiting = 0, bodies_forgotten = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t disk_used = 0, disk_occupied = 0, disk_limit = 0;
+  bool sweeping = false;
+  Duration since_sweep{0};  // Since the last one ended, of whatever node; 0: not known.
+};
+
 // Called for each scrape, on the thread of Metrics::text().
 struct MetricsSources {
   std::string version;
   std::function<EngineSnapshot()> engine = {};
   std::function<ServerSnapshot()> server = {};
+  std::function<CleanupSnapshot()> cleanup = {};
 };
 
 enum class ObservedStore { table, bodies };

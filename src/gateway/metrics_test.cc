@@ -173,7 +173,11 @@ TEST(Metrics, OriginsAreCountedByNameAndAnswer) {
 TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
   EngineSnapshot engine;
   ServerSnapshot server;
-  Metrics metrics({.version = "1", .engine = [&] { return engine; }, .server = [&] { return server; }});
+  CleanupSnapshot cleanup;
+  Metrics metrics({.version = "1",
+                   .engine = [&] { return engine; },
+                   .server = [&] { return server; },
+                   .cleanup = [&] { return cleanup; }});
   EXPECT_EQ(value(metrics.text(), "facetheory_table_up"), 1);
   EXPECT_EQ(value(metrics.text(), "facetheory_bodies_up"), 1);
   engine = {.leases_acquired = 1,
@@ -198,7 +202,39 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
             .bodies_down = true};
   server = {
       .connections = 11, .connections_accepted = 12, .connections_refused = 13, .access_log_lines_lost = 14};
+  cleanup = {.released_removed = 31,
+             .evicted_removed = 32,
+             .swept_removed = 33,
+             .bytes_swept = 34,
+             .rows_expired = 35,
+             .rows_evicted = 36,
+             .pages_evicted = 37,
+             .pages_refused = 38,
+             .bodies_waiting = 39,
+             .bodies_forgotten = 40,
+             .errors = 41,
+             .disk_used = 42,
+             .disk_occupied = 43,
+             .disk_limit = 44,
+             .sweeping = true,
+             .since_sweep = std::chrono::milliseconds(45'500)};
   const std::string text = metrics.text();
+  EXPECT_EQ(value(text, R"(facetheory_cleanup_bodies_removed_total{reason="released"})"), 31);
+  EXPECT_EQ(value(text, R"(facetheory_cleanup_bodies_removed_total{reason="evicted"})"), 32);
+  EXPECT_EQ(value(text, R"(facetheory_cleanup_bodies_removed_total{reason="swept"})"), 33);
+  EXPECT_EQ(value(text, "facetheory_cleanup_swept_bytes_total"), 34);
+  EXPECT_EQ(value(text, R"(facetheory_cleanup_rows_removed_total{reason="expired"})"), 35);
+  EXPECT_EQ(value(text, R"(facetheory_cleanup_rows_removed_total{reason="evicted"})"), 36);
+  EXPECT_EQ(value(text, "facetheory_pages_evicted_total"), 37);
+  EXPECT_EQ(value(text, "facetheory_pages_refused_total"), 38);
+  EXPECT_EQ(value(text, "facetheory_cleanup_bodies_waiting"), 39);
+  EXPECT_EQ(value(text, "facetheory_cleanup_bodies_forgotten_total"), 40);
+  EXPECT_EQ(value(text, "facetheory_cleanup_errors_total"), 41);
+  EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="used"})"), 42);
+  EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="occupied"})"), 43);
+  EXPECT_EQ(value(text, "facetheory_disk_limit_bytes"), 44);
+  EXPECT_EQ(value(text, "facetheory_sweep_running"), 1);
+  EXPECT_EQ(value(text, "facetheory_sweep_age_seconds"), 45.5);
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="acquired"})"), 1);
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="contended"})"), 2);
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="lost"})"), 3);

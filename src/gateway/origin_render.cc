@@ -75,6 +75,18 @@ bool is_failure(int status) {
   return status >= 500 || status == 408 || status == 429;
 }
 
+// Whether an origin that does ISR itself says that the page it answers with has had its time: it could not render it, or
+// could not ask its table. Published, that page would be of a new generation.
+bool is_called_stale(const Headers& answer) {
+  const auto state = answer.get("x-facetheory-isr");
+  return state && trimmed(*state).starts_with(name(ServedAs::stale));  // Or stale-metadata-error.
+}
+
+constexpr std::string_view kCalledStale =
+    "the origin has rendered nothing: it answered with a page that it calls stale (x-facetheory-isr); an "
+    "origin "
+    "that keeps pages in this table needs renders = \"origin\"";
+
 // Brings what is left of an answer to the one client that it is for.
 Task<void> pump(std::unique_ptr<HttpExchange> exchange, std::shared_ptr<LiveAnswer> live) {
   const auto reading = [&]() -> Task<void> {
@@ -123,6 +135,7 @@ class OriginRendering {
       timing.answered(304);
       if (!previous)
         co_return Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
+      if (is_called_stale(head->headers)) co_return Error{ErrorCode::unavailable, std::string(kCalledStale)};
       if (confirms(head->headers, *validators, times_.received_at)) {
         ending_ = Ending::whole;
         co_return renewed(*previous, *std::move(head));
@@ -244,9 +257,10 @@ class OriginRendering {
     Rendered result;
     BodyMetadata& metadata = result.body.metadata;
     metadata.status = answer.status;
-    result.failed = is_failure(answer.status);
+    const bool called_stale = is_called_stale(answer.headers);
+    result.failed = is_failure(answer.status) || called_stale;
     result.store = decision.store && !result.failed;
-    result.why_not_stored = decision.reason;
+    result.why_not_stored = called_stale ? std::string(kCalledStale) : decision.reason;
     if (result.store && too_large) {
       result.store = false;
       result.why_not_stored =
@@ -258,7 +272,7 @@ class OriginRendering {
     // What is for one client only goes to it as it came, cookies included.
     metadata.headers.clear();
     for (const Headers::Field& field : end_to_end(answer.headers)) {
-      if (same_text(field.name, "content-length")) continue;
+      if (same_text(field.name, "content-length") || same_text(field.name, "x-facetheory-isr")) continue;
       if (same_text(field.name, "content-type")) {
         metadata.content_type = field.value;
       } else {

@@ -10,6 +10,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/base/utf8.h"
+#include "facetheory/gateway/facetheory_request.h"
 #include "facetheory/gateway/nextjs.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/facetheory_key.h"
@@ -194,38 +195,46 @@ Result<Page> url_page(const PageRequest& request, const std::string& target, con
   return page_of(text, key.page.tenant);
 }
 
-std::string decode_form(std::string text) {
-  std::replace(text.begin(), text.end(), '+', ' ');
-  return decode_percent(text);
-}
+// What FaceTheory's key is made of, and what FaceTheory is to be asked for so that it makes the same.
+struct FaceTheoryParts {
+  FaceTheoryKey key;
+  std::string target;
+};
 
-// Empty when the key cannot tell this request from others.
-std::optional<FaceTheoryKey> facetheory_key(const RouteConfig& route, const PathVariables& variables,
-                                            const std::string& tenant,
-                                            const std::vector<Parameter>& parameters,
-                                            const PageRequest& request, const Pairs& cookies) {
-  FaceTheoryKey key{.tenant = tenant.empty() ? "default" : tenant, .route = route.pattern.text()};
-  for (const auto& [name, value] : variables) {
-    if (!value.empty()) key.params.emplace_back(name, value);
-  }
-  for (const auto& [name, text] : parameters) {
-    const std::size_t equals = std::min(text.find('='), text.size());
-    key.query.emplace_back(decode_form(text.substr(0, equals)),
-                           decode_form(text.substr(std::min(equals + 1, text.size()))));
-  }
+std::variant<FaceTheoryParts, Bypass> facetheory_parts(const RouteConfig& route, const std::string& tenant,
+                                                       const PageRequest& request, const Pairs& cookies) {
+  FaceTheoryPath path = facetheory_path(route.pattern, request.path, request.sent_path);
+  FaceTheoryParts parts{.key = {.tenant = tenant.empty() ? "default" : tenant,
+                                .route = route.pattern.text(),
+                                .params = std::move(path.params),
+                                .query = facetheory_query(request.query),
+                                .cookies = cookies},
+                        .target = std::move(path.path)};
+  Pairs& query = parts.key.query;
+  if (std::any_of(query.begin(), query.end(),
+                  [](const auto& one) { return one.first == kHydrationParameter; }))
+    return Bypass{"it asks for the hydration data of a page, which FaceTheory keeps beside it"};
+  std::erase_if(query, [&](const auto& one) { return !route.query.keeps(one.first); });
+  sort_as_facetheory(query);
+  if (!query.empty()) parts.target += "?" + facetheory_query_text(query);
   for (const std::string& name : facetheory_auth_headers()) {
     std::string joined;
     const std::vector<std::string_view> values = values_of(request, name);
     for (std::size_t i = 0; i < values.size(); ++i)
       joined.append(i > 0 ? std::string_view("\0", 1) : std::string_view()).append(values[i]);
-    if (!values.empty()) key.auth.emplace_back(name, joined);
+    if (!values.empty()) parts.key.auth.emplace_back(name, joined);
   }
+  return parts;
+}
+
+std::string cookie_field_of(const Pairs& cookies) {
+  std::string field;
   for (const auto& [name, value] : cookies) {
-    const auto twice = [&cookie = name](const auto& other) { return other.first == cookie; };
-    if (std::any_of(key.cookies.begin(), key.cookies.end(), twice)) return std::nullopt;
-    key.cookies.emplace_back(name, value);
+    // "=session=1" has no name, and must not get one on its way.
+    const bool bare = name.empty() && !value.empty() && value.find('=') == std::string::npos;
+    field += (field.empty() ? "" : "; ") + (bare ? value : name + "=" + value);
   }
-  return key;
+  return field;
 }
 
 }  // namespace
@@ -355,43 +364,39 @@ Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const Route
   if (request.scheme != "http" && request.scheme != "https") {
     return bad_request("the scheme " + quoted_for_message(request.scheme) + " is neither http nor https");
   }
-  const Pairs cookies = cookies_of(request);
+  const bool facetheory = route.key == KeyStyle::facetheory;
+  Pairs cookies = facetheory ? facetheory_cookies(values_of(request, "cookie")) : cookies_of(request);
   if (std::optional<Bypass> bypass = bypass_by_rule(route, request, cookies))
     return Outcome(*std::move(bypass));
+  std::erase_if(cookies, [&](const auto& cookie) { return !route.cookies.matches(cookie.first); });
+  if (facetheory) sort_as_facetheory(cookies);
 
   const Result<std::vector<Parameter>> parameters = kept_parameters(route, request);
   if (!parameters) return parameters.error();
   PageKey key{.page = {.pk = {}, .tenant = *tenant}};
-  key.target = request.path;
-  for (std::size_t i = 0; i < parameters->size(); ++i)
-    key.target += (i == 0 ? "?" : "&") + (*parameters)[i].second;
-
   const auto fields = kept_fields(route, request);
   for (const auto& [name, value] : fields) {
     if (value) key.headers.emplace_back(name, *value);
   }
-  Pairs kept_cookies;
-  std::string cookie_field;
-  for (const auto& [name, value] : cookies) {
-    if (!route.cookies.matches(name)) continue;
-    kept_cookies.emplace_back(name, value);
-    // "=session=1" has no name, and must not get one on its way.
-    const bool bare = name.empty() && !value.empty() && value.find('=') == std::string::npos;
-    cookie_field += (cookie_field.empty() ? "" : "; ") + (bare ? value : name + "=" + value);
-  }
   // Which is in the key already; the origin cannot make its page without knowing it.
   if (route.tenant.kind == TenantSource::Kind::header) key.headers.emplace_back(route.tenant.header, *tenant);
-  if (!cookie_field.empty()) key.headers.emplace_back("cookie", cookie_field);
+  if (!cookies.empty()) {
+    key.headers.emplace_back("cookie",
+                             facetheory ? facetheory_cookie_field(cookies) : cookie_field_of(cookies));
+  }
 
   Result<Page> page = bad_request("");
-  if (route.key == KeyStyle::url) {
-    page = url_page(request, key.target, key, fields, kept_cookies);
-  } else if (const auto facetheory =
-                 facetheory_key(route, variables, *tenant, *parameters, request, kept_cookies)) {
-    page = page_of(*facetheory);
+  if (facetheory) {
+    auto parts = facetheory_parts(route, *tenant, request, cookies);
+    if (auto* bypass = std::get_if<Bypass>(&parts)) return Outcome(std::move(*bypass));
+    auto& [made_of, target] = std::get<FaceTheoryParts>(parts);
+    page = page_of(made_of);
+    key.target = std::move(target);
   } else {
-    return Outcome(
-        Bypass{"a cookie that makes a different page is there twice, and FaceTheory's key has room for one"});
+    key.target = request.path;
+    for (std::size_t i = 0; i < parameters->size(); ++i)
+      key.target += (i == 0 ? "?" : "&") + (*parameters)[i].second;
+    page = url_page(request, key.target, key, fields, cookies);
   }
   // What has no key is nobody's page.
   if (!page) return Outcome(Bypass{page.error().message});

@@ -37,6 +37,7 @@ struct PageRequest {
   std::string_view path = "/";       // As normalise_path() leaves it.
   std::string_view query = {};       // What follows the '?'.
   bool trusted = false;              // The peer is one of Config::trusted_peers.
+  std::string_view sent_path = {};   // What `path` was made of; empty: not known. FaceTheory's key has it so.
 };
 
 struct PageKey {

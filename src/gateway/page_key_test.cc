@@ -6,11 +6,15 @@
 #include <set>
 #include <tuple>
 
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "facetheory/base/sha256.h"
 #include "facetheory/isr/facetheory_key.h"
+
+#include "tests/support/script.h"
 
 namespace facetheory {
 namespace {
@@ -53,7 +57,8 @@ class Gateway {
                     .host = *host,
                     .path = *path,
                     .query = std::string_view(ask.target).substr(std::min(mark + 1, ask.target.size())),
-                    .trusted = ask.trusted});
+                    .trusted = ask.trusted,
+                    .sent_path = std::string_view(ask.target).substr(0, mark)});
   }
 
   PageKey key(const Ask& asked) const {
@@ -463,7 +468,7 @@ TEST(FaceTheoryRoute, YieldsItsRawKey) {
       "bypass = { headers = [] }");
   EXPECT_EQ(gateway.pk({.target = "/news/launch"}), "CACHE#default::/news/{slug}?slug=launch");
   EXPECT_EQ(gateway.pk({.target = "/news/launch?b=2&B=1&a=%26+x&utm_source=y"}),
-            "CACHE#default::/news/{slug}?slug=launch&a=%26%20x&b=2&B=1");
+            "CACHE#default::/news/{slug}?slug=launch&a=%26%20x&b=2&B=1&utm_source=y");
   EXPECT_EQ(gateway.pk({.target = "/news/a%20b"}), "CACHE#default::/news/{slug}?slug=a%2520b");
   const FaceTheoryKey with_variants{
       .tenant = "default",
@@ -498,11 +503,72 @@ TEST(FaceTheoryRoute, WhatItsKeyCannotTellApartIsNotStored) {
   const Gateway gateway(
       "[[routes]]\npattern = \"/{slug}\"\nhosts = [\"example.com\"]\nkey = \"facetheory\"\ncookies = "
       "[\"a\"]");
-  EXPECT_THAT(gateway.bypass({.target = "/x", .headers = {{"Cookie", "a=1; a=2"}}}),
-              HasSubstr("there twice"));
   EXPECT_THAT(gateway.bypass({.target = "/x?q=%FF"}), HasSubstr("not UTF-8"));
+  EXPECT_THAT(gateway.bypass({.target = "/x", .headers = {{"Cookie", "a=1%0Ab=2"}}}), HasSubstr("line feed"));
   EXPECT_THAT(gateway.bypass({.target = "/" + std::string(2100, 'a')}),
               HasSubstr("more than a partition key's"));
+}
+
+TEST(FaceTheoryRoute, IsTheKeyThatFaceTheoryMakesOfTheSameRequest) {
+  std::string routes;
+  for (const char* pattern :
+       {"/", "/news/{slug}", "/shop/{shop}/{Item}", "/docs/{proxy*}", "/files/{proxy+}"}) {
+    routes += "[[routes]]\npattern = \"" + std::string(pattern) +
+              "\"\nhosts = [\"example.com\"]\nkey = \"facetheory\"\ncookies = [\"*\"]\n";
+  }
+  const Gateway gateway(routes);
+  const test::ScriptRun vectors = test::run_script("LC_ALL=C node '" FACETHEORY_REQUEST_VECTORS "'");
+  ASSERT_EQ(vectors.exit_status, 0);
+  ASSERT_EQ(vectors.lines.size(), 4'000U);
+  for (const std::string& line : vectors.lines) {
+    const boost::json::value vector = boost::json::parse(line);
+    const auto text = [&](const char* name) { return std::string(vector.at(name).as_string()); };
+    Ask ask{.target = text("path") + "?" + text("query")};
+    for (const boost::json::value& field : vector.at("fields").as_array())
+      ask.headers.add("Cookie", std::string(field.as_string()));
+    const PageKey key = gateway.key(ask);
+    ASSERT_EQ(key.page.pk, text("pk")) << line;
+    // What FaceTheory is asked for has the same key, and is asked for in the same words.
+    Ask render{.target = key.target};
+    for (const auto& [name, value] : key.headers)
+      render.headers.add(name, value);
+    const PageKey again = gateway.key(render);
+    ASSERT_EQ(again.page.pk, key.page.pk) << key.target << " of " << line;
+    ASSERT_EQ(again.target, key.target);
+    ASSERT_EQ(again.headers, key.headers);
+  }
+}
+
+TEST(FaceTheoryRoute, CookiesAreReadAsFaceTheoryReadsThem) {
+  const Gateway gateway(
+      "[[routes]]\npattern = \"/x\"\nhosts = [\"example.com\"]\nkey = \"facetheory\"\ncookies = [\"a\"]");
+  const auto pk = [&](const std::string& cookies) {
+    return gateway.pk({.target = "/x", .headers = {{"Cookie", cookies}}});
+  };
+  const std::string plain = pk("a=x y");
+  EXPECT_EQ(pk("a=\"x y\""), plain);
+  EXPECT_EQ(pk("a=x%20y"), plain);
+  EXPECT_EQ(pk("a=1; a=x%20y"), plain);     // The last one counts.
+  EXPECT_EQ(pk("a; =1; a=x y; b"), plain);  // Without a name or '=' it is none.
+  EXPECT_NE(pk("a=x%zzy"), plain);
+  EXPECT_EQ(pk("a"), "CACHE#default::/x?");
+}
+
+TEST(FaceTheoryRoute, TrackingParametersMakePagesUnlessItIsToldNotTo) {
+  const std::string route = "[[routes]]\npattern = \"/x\"\nhosts = [\"example.com\"]\nkey = \"facetheory\"\n";
+  EXPECT_EQ(Gateway(route).pk({.target = "/x?utm_source=a&b=1"}), "CACHE#default::/x?b=1&utm_source=a");
+  const Gateway ignoring(route + "query = { tracking = \"ignore\" }");
+  EXPECT_EQ(ignoring.pk({.target = "/x?utm_source=a&b=1"}), "CACHE#default::/x?b=1");
+  EXPECT_EQ(Gateway(route + "query = { ignore = [\"b\"] }").pk({.target = "/x?utm_source=a&b=1"}),
+            "CACHE#default::/x?utm_source=a");
+}
+
+TEST(FaceTheoryRoute, HydrationDataIsNoPage) {
+  const Gateway gateway(
+      "[[routes]]\npattern = \"/x\"\nhosts = [\"example.com\"]\nkey = \"facetheory\"\n"
+      "query = { include = [\"b\"] }");
+  EXPECT_THAT(gateway.bypass({.target = "/x?b=1&__facetheory_isr%5Fhydration=aXNy"}),
+              HasSubstr("hydration data"));
 }
 
 // --- the preset "nextjs"

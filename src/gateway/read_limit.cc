@@ -65,6 +65,10 @@ class LimitedTable final : public Table {
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
     return read_within(limit_, inner_, "the table", inner_->get(std::move(key), consistency));
   }
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override {
+    return read_within(limit_, inner_, "the table", inner_->get_all(std::move(keys), consistency));
+  }
   Task<Result<QueryPage>> do_query(Query query) override {
     return read_within(limit_, inner_, "the table", inner_->query(std::move(query)));
   }
@@ -88,6 +92,7 @@ class LimitedBodies final : public BodyStore {
       : inner_(std::move(inner)), limit_(std::move(limit)) {}
 
   std::string reference(std::string_view key) const override { return inner_->reference(key); }
+  std::string address(std::string_view key) const override { return inner_->address(key); }
   std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
 
  private:
@@ -98,6 +103,9 @@ class LimitedBodies final : public BodyStore {
     return read_within(limit_, inner_, "the body store", inner_->read(std::move(key)));
   }
   Task<Result<void>> do_remove(std::string key) override { return inner_->remove(std::move(key)); }
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override {
+    return inner_->remove_all(std::move(keys));
+  }
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
     return inner_->list(std::move(after), limit);
   }

@@ -99,7 +99,8 @@ ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modi
 }
 
 bool sent_to_clients(std::string_view name) {
-  return !contains_name(kForCaches, name);
+  return !contains_name(kForCaches, name) && !contains_name(kOfOneConnection, name) &&
+         !contains_name(kNeverStored, name);
 }
 
 bool sent_with_not_modified(std::string_view name) {

@@ -39,7 +39,8 @@ ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modi
                           const std::vector<std::string>& withheld = {});
 
 // Of the stored fields: false for those that are kept for caches like this one (Cache-Tag, Surrogate-Key,
-// Surrogate-Control) and for `age`, which is the age that the page had when it was asked for.
+// Surrogate-Control), for `age`, which is the age that the page had when it was asked for, and for what no page can have:
+// fields of one connection, of a body's length, of one client. Other writers, and people, may have stored them all the same.
 bool sent_to_clients(std::string_view name);
 
 // Whether a field of the page belongs into a 304 (RFC 9110, 15.4.5): not what describes a body that is not sent.

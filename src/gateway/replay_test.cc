@@ -90,6 +90,12 @@ TEST(Freshened, ChangesNothingWithoutFields) {
   EXPECT_EQ(freshened(stored, {}), stored);
 }
 
+TEST(SentToClients, SendsNothingThatIsTheServersOwnToSay) {
+  for (const char* name :
+       {"content-length", "Transfer-Encoding", "connection", "keep-alive", "upgrade", "etag", "set-cookie"})
+    EXPECT_FALSE(sent_to_clients(name)) << name;
+}
+
 TEST(SentToClients, KeepsTagsToItself) {
   for (const char* name : {"cache-tag", "Surrogate-Key", "surrogate-control", "age"})
     EXPECT_FALSE(sent_to_clients(name)) << name;

@@ -34,6 +34,10 @@ std::string RequestTarget::origin_form() const {
   return query.empty() ? path : path + "?" + query;
 }
 
+std::string RequestTarget::sent_form() const {
+  return query.empty() ? sent_path : sent_path + "?" + query;
+}
+
 Result<RequestTarget> read_target(std::string_view target, const Headers& headers, bool trusted,
                                   std::string_view default_host) {
   RequestTarget read;
@@ -70,7 +74,8 @@ Result<RequestTarget> read_target(std::string_view target, const Headers& header
     return bad_target("the target has a fragment, which is the client's own");
 
   const std::size_t question = std::min(target.find('?'), target.size());
-  auto path = normalise_path(question == 0 ? "/" : target.substr(0, question));
+  read.sent_path = question == 0 ? "/" : target.substr(0, question);
+  auto path = normalise_path(read.sent_path);
   if (!path) return std::move(path).error();
   read.path = *std::move(path);
   read.query = target.substr(std::min(question + 1, target.size()));

@@ -14,12 +14,15 @@ struct RequestTarget {
   std::string scheme = "http";  // "http" or "https": what the client used, as far as is known here.
   std::string host = {};        // As normalise_host() leaves it, without the scheme's own port.
   std::string path = {};        // As normalise_path() leaves it.
+  std::string sent_path = {};   // As it was sent.
   std::string query = {};       // What follows the '?', as it was sent.
 
   // "https://example.com"
   std::string origin() const;
   // "/path?query"
   std::string origin_form() const;
+  // The same with the path as it was sent.
+  std::string sent_form() const;
 };
 
 // The target in origin form ("/path?query") or absolute form ("http://host/path?query", whose host counts and not the

@@ -21,16 +21,20 @@
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/access_log.h"
 #include "facetheory/gateway/admin.h"
+#include "facetheory/gateway/cleanup.h"
 #include "facetheory/gateway/event_loop.h"
 #include "facetheory/gateway/folder_watch.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/page_answer.h"
+#include "facetheory/gateway/partner_watch.h"
 #include "facetheory/gateway/read_limit.h"
 #include "facetheory/gateway/site.h"
+#include "facetheory/gateway/storage_budget.h"
 #include "facetheory/gateway/store_warnings.h"
 #include "facetheory/gateway/watchdog.h"
+#include "facetheory/isr/released_bodies.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -72,9 +76,12 @@ std::size_t pointer_memory(const Config& config) {
 std::size_t body_memory(const Config& config) {
   return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
 }
+// An outage must not keep the gateway from starting.
+constexpr std::chrono::seconds kFirstLookAtPartners{3};
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
-EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics) {
+EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics,
+                             StorageBudget& budget) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
   engine.memory = body_memory(config);
@@ -86,6 +93,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
     metrics.regenerated(outcome, took);
   };
   engine.prepare = prepare_page;
+  if (config.cleanup.enabled) engine.has_room = [&budget](std::size_t bytes) { return budget.admits(bytes); };
   return engine;
 }
 
@@ -102,6 +110,9 @@ std::vector<std::string> needing_restart(const Config& before, const Config& aft
   compare("table", before.table == after.table);
   compare("bodies", before.bodies == after.bodies);
   compare("memory", before.memory == after.memory);
+  compare("disk", before.disk == after.disk);
+  compare("pages", before.pages == after.pages);
+  compare("cleanup", before.cleanup == after.cleanup);
   compare("pointer_ttl", before.pointer_ttl == after.pointer_ttl);
   compare("access_log", before.access_log == after.access_log);
   compare("limits.renders", before.limits.renders == after.limits.renders);
@@ -114,7 +125,10 @@ std::vector<std::string> needing_restart(const Config& before, const Config& aft
 class Service::State {
  public:
   State(Config config, ServiceOptions options)
-      : config_(std::move(config)), options_(std::move(options)), metrics_(sources()) {}
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        metrics_(sources()),
+        budget_(config_.disk, config_.pages) {}
   ~State();
 
   Result<void> start();
@@ -139,6 +153,7 @@ class Service::State {
 
   Result<void> open_stores();
   Result<void> start_admin();
+  void start_cleanup();
   MetricsSources sources();
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   void make_front(const std::shared_ptr<const Site>& site);
@@ -160,8 +175,12 @@ class Service::State {
   FixedMemory fixed_{fixed_memory(config_)};
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
+  std::optional<PartnerWatch> partners_;
+  ReleasedBodies released_;
+  StorageBudget budget_;
   std::optional<Isr> isr_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Cleanup> cleanup_;  // None if it is turned off.
   PurgeRate purges_{options_.clock};
   std::shared_ptr<AccessLogFile> access_log_;
   std::unique_ptr<Gateway> refresher_;  // In the background, for pages that were served as stale.
@@ -209,7 +228,20 @@ MetricsSources Service::State::sources() {
       snapshot.access_log_lines_lost += front->access_log ? front->access_log->lost() : 0;
     return snapshot;
   };
+  from.cleanup = [this] { return cleanup_ ? cleanup_->snapshot() : CleanupSnapshot{}; };
   return from;
+}
+
+void Service::State::start_cleanup() {
+  if (!config_.cleanup.enabled) return;
+  CleanupParts parts{*isr_, budget_, config_.cleanup, options_.owner};
+  parts.warmth = [this](const MetaRow& meta) {
+    // Rendered again not long ago: somebody has asked for it more than once, though not for this body yet.
+    constexpr std::int64_t kNotLongAgo = 600;
+    const bool again = meta.version.value_or(1) > 1 && isr_->now() - meta.generated_at < kNotLongAgo;
+    return again ? 2 : engine_->warmth(meta.s3_key);
+  };
+  cleanup_ = std::make_unique<Cleanup>(std::move(parts));
 }
 
 Result<void> Service::State::start_admin() {
@@ -273,6 +305,12 @@ Result<void> Service::State::open_stores() {
       *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
   if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
   if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
+  const Environment environment = Environment::of_process();
+  const StoreNames names{complete_table_uri(config_.table, environment),
+                         complete_bodies_uri(config_.bodies, environment)};
+  partners_.emplace(background_.executor(), *table_, *bodies_, names);
+  if (auto looked = partners_->look_first(kFirstLookAtPartners); !looked) return looked;
+  bodies_ = partners_->guard(std::move(bodies_));
   if (config_.table.starts_with("dynamodb:"))
     table_ = with_read_limit(std::move(table_), kTableReadLimit, background_.executor(), options_.clock);
   if (config_.bodies.starts_with("s3:"))
@@ -283,7 +321,10 @@ Result<void> Service::State::open_stores() {
       std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
   bodies_ = std::make_unique<MeasuredBodies>(
       std::move(bodies_), with_warnings(metrics_.store_observer(ObservedStore::bodies), "the body store"));
-  isr_.emplace(Isr{*table_, *bodies_, options_.clock});
+  Isr isr{*table_, *bodies_, options_.clock};
+  isr.names = names;
+  if (config_.cleanup.enabled) isr.released = &released_;
+  isr_.emplace(std::move(isr));
   return {};
 }
 
@@ -355,8 +396,8 @@ void Service::State::keep_flushing(Front& front) {
 
 Result<void> Service::State::start() {
   if (auto opened = open_stores(); !opened) return opened;
-  engine_ =
-      std::make_unique<Engine>(background_.executor(), *isr_, engine_options(config_, options_, metrics_));
+  engine_ = std::make_unique<Engine>(background_.executor(), *isr_,
+                                     engine_options(config_, options_, metrics_, budget_));
   if (config_.access_log != AccessLog::off) {
     auto file = AccessLogFile::open(options_.access_log);
     if (!file) return std::move(file).error();
@@ -386,8 +427,10 @@ Result<void> Service::State::start() {
   }
   watchdog_ = std::make_unique<Watchdog>([this] {
     folders_.look();
+    partners_->look_again();
     [[maybe_unused]] const auto told = engine_->overdue();
   });
+  start_cleanup();
   return start_admin();
 }
 
@@ -406,7 +449,9 @@ Service::State::~State() {
   watchdog_.reset();
   const bool ended = stop().renders_ended;
   wait_for_refreshes(std::chrono::steady_clock::time_point::max());
+  cleanup_.reset();
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+  partners_.reset();
   // Nobody uses any more what goes now.
   for (const auto& front : fronts_)
     front->thread.end();
@@ -438,6 +483,10 @@ Stopped Service::State::stop() {
     stopped_->renders_ended =
         drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
   }
+  // A step of it may have to wait for a disk.
+  constexpr std::chrono::seconds kCleanupAtLeast{1};
+  if (cleanup_ && !cleanup_->stop(std::max(deadline, now() + kCleanupAtLeast)))
+    stopped_->renders_ended = false;
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;
     std::promise<void> flushed;

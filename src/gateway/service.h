@@ -36,7 +36,8 @@ std::size_t event_loops_of(const Config& config);
 // How a service ended.
 struct Stopped {
   std::size_t connections_cut = 0;  // Those still being answered at the end of limits.drain_timeout.
-  bool renders_ended = true;        // False: pages are still being rendered, for which the destructor waits.
+  bool renders_ended =
+      true;  // False: pages are still being rendered, or cleaned up, for which the destructor waits.
 };
 
 class Service {
@@ -51,7 +52,8 @@ class Service {
   const std::optional<ListenAddress>& admin() const;
 
   // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and stays
-  // as it was: listen, admin, admin_hosts, threads, table, bodies, memory, pointer_ttl, access_log, limits.renders,
+  // as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl, access_log,
+  // limits.renders,
   // limits.queued_renders.
   std::vector<std::string> reload(Config config);
 

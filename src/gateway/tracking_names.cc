@@ -4,7 +4,7 @@ namespace facetheory {
 
 bool QueryRule::keeps(std::string_view name) const {
   if (include) return include->matches(name) && !ignore.matches(name);
-  return !ignore.matches(name) && !(ignore_tracking && tracking_parameters().matches(name));
+  return !ignore.matches(name) && !(ignore_tracking.value_or(true) && tracking_parameters().matches(name));
 }
 
 const NamePatterns& tracking_parameters() {

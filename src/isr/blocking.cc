@@ -1,5 +1,6 @@
 #include "facetheory/isr/blocking.h"
 
+#include <atomic>
 #include <future>
 #include <utility>
 
@@ -11,11 +12,27 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/table/open_table.h"
 
 namespace facetheory {
+
+namespace {
+
+// In the place of a store, for those who need the table alone.
+class NoBodies final : public BodyStore {
+ private:
+  static Error refusal() { return {ErrorCode::invalid, "no body store was opened"}; }
+
+  Task<Result<void>> do_write(std::string, Body) override { co_return refusal(); }
+  Task<Result<std::optional<Body>>> do_read(std::string) override { co_return refusal(); }
+  Task<Result<void>> do_remove(std::string) override { co_return refusal(); }
+  Task<Result<BodyPage>> do_list(std::optional<std::string>, std::size_t) override { co_return refusal(); }
+};
+
+}  // namespace
 
 struct BlockingIsr::State {
   template <typename T>
@@ -41,6 +58,8 @@ struct BlockingIsr::State {
   std::unique_ptr<Table> table;
   std::unique_ptr<BodyStore> bodies;
   std::optional<Isr> isr;
+
+  std::atomic<bool> may_write = false;  // That was found out, and stays so.
 };
 
 BlockingIsr::BlockingIsr(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -50,14 +69,20 @@ Result<std::unique_ptr<BlockingIsr>> BlockingIsr::open(std::string table_uri, st
                                                        IsrSettings settings, Platform platform) {
   auto state = std::make_unique<State>();
   state->platform = std::move(platform);
+  const Environment& environment = state->platform.environment;
+  StoreNames names{complete_table_uri(table_uri, environment), complete_bodies_uri(bodies_uri, environment)};
   auto table = open_table(std::move(table_uri), state->loop.executor(), state->platform);
   if (!table) return std::move(table).error();
   state->table = *std::move(table);
-  auto bodies = open_bodies(std::move(bodies_uri), state->loop.executor(), state->platform);
-  if (!bodies) return std::move(bodies).error();
-  state->bodies = *std::move(bodies);
-  state->isr.emplace(
-      Isr{*state->table, *state->bodies, *state->platform.clock, *state->platform.random, settings});
+  if (bodies_uri.empty()) {
+    state->bodies = std::make_unique<NoBodies>();
+  } else {
+    auto bodies = open_bodies(std::move(bodies_uri), state->loop.executor(), state->platform);
+    if (!bodies) return std::move(bodies).error();
+    state->bodies = *std::move(bodies);
+  }
+  state->isr.emplace(Isr{*state->table, *state->bodies, *state->platform.clock, *state->platform.random,
+                         settings, std::move(names)});
   return std::unique_ptr<BlockingIsr>(new BlockingIsr(std::move(state)));
 }
 
@@ -68,8 +93,33 @@ Result<TableDescription> BlockingIsr::describe_table() {
   return state_->wait(state_->table->describe());
 }
 
-Result<AcquireOutcome> BlockingIsr::acquire(Page page, std::chrono::seconds length, std::string owner) {
-  return state_->wait(facetheory::acquire(*state_->isr, std::move(page), length, std::move(owner)));
+namespace {
+
+Task<Result<AcquireOutcome>> acquire_with_marks(const Isr& isr, Page page, std::chrono::seconds length,
+                                                std::string owner, std::vector<std::string> tags) {
+  auto outcome = co_await acquire(isr, page, length, std::move(owner));
+  const auto* lease = outcome ? std::get_if<Lease>(&*outcome) : nullptr;
+  if (lease == nullptr) co_return outcome;
+  auto view = co_await view_before_render(isr, std::move(page), std::move(tags));
+  Result<void> kept = view ? Result<void>() : Result<void>(view.error());
+  if (view) {
+    auto written = co_await keep_marks(isr, *lease, std::move(view->seen_marks));
+    if (!written) kept = written.error();
+  }
+  // The lease is good without them, and one that is lost is found so by whoever uses it.
+  if (!kept) {
+    log(LogLevel::warning,
+        "whether invalidations of tags come before this render, clocks will decide: " + kept.error().message);
+  }
+  co_return outcome;
+}
+
+}  // namespace
+
+Result<AcquireOutcome> BlockingIsr::acquire(Page page, std::chrono::seconds length, std::string owner,
+                                            std::vector<std::string> tags) {
+  return state_->wait(
+      acquire_with_marks(*state_->isr, std::move(page), length, std::move(owner), std::move(tags)));
 }
 Result<RefreshOutcome> BlockingIsr::refresh(Lease lease) {
   return state_->wait(facetheory::refresh(*state_->isr, std::move(lease)));
@@ -84,9 +134,30 @@ Result<std::optional<LockRow>> BlockingIsr::get_lock(Page page) {
   return state_->wait(facetheory::get_lock(*state_->isr, std::move(page)));
 }
 
+PartnerReport BlockingIsr::settle_partners() {
+  return state_->wait(facetheory::settle_partners(*state_->isr));
+}
+Result<void> BlockingIsr::adopt_bodies() {
+  return state_->wait(facetheory::adopt_bodies(*state_->isr));
+}
+
+Result<void> BlockingIsr::prepare_to_write() {
+  if (state_->may_write) return {};
+  const PartnerReport report = settle_partners();
+  if (auto checked = check_may_write(report); !checked) return checked;
+  if (!report.message.empty()) log(LogLevel::warning, report.message);
+  state_->may_write = report.partnership != Partnership::unknown;
+  return {};
+}
+
 Result<PublishOutcome> BlockingIsr::publish(Lease lease, Rendered rendered, PublishOptions options) {
+  if (auto prepared = prepare_to_write(); !prepared) return prepared.error();
   return state_->wait(
       facetheory::publish(*state_->isr, std::move(lease), std::move(rendered), std::move(options)));
+}
+
+Result<void> BlockingIsr::check_to_publish(const Rendered& rendered, const PublishOptions& options) {
+  return facetheory::check_to_publish(*state_->isr, rendered, options);
 }
 
 Result<std::optional<MetaRow>> BlockingIsr::get_meta(Page page, Consistency consistency) {
@@ -106,6 +177,12 @@ Result<void> BlockingIsr::for_each_page(std::function<bool(PageView)> each,
 Result<std::vector<VersionRow>> BlockingIsr::versions(Page page) {
   return state_->wait(facetheory::versions(*state_->isr, std::move(page)));
 }
+Result<std::optional<VersionRow>> BlockingIsr::get_version(Page page, std::string version_sk) {
+  return state_->wait(facetheory::get_version(*state_->isr, std::move(page), std::move(version_sk)));
+}
+Result<std::optional<Body>> BlockingIsr::read_stored(std::string s3_key) {
+  return state_->wait(state_->isr->bodies.read(std::move(s3_key)));
+}
 Result<PinOutcome> BlockingIsr::rollback(Page page, std::string version_sk) {
   return state_->wait(facetheory::rollback(*state_->isr, std::move(page), std::move(version_sk)));
 }
@@ -117,9 +194,10 @@ Result<UnpinOutcome> BlockingIsr::unpin(Page page) {
 }
 
 Result<ClaimOutcome> BlockingIsr::claim(Page page, std::string id, std::string hash,
-                                        std::chrono::seconds in_progress) {
-  return state_->wait(
-      facetheory::claim(*state_->isr, std::move(page), std::move(id), std::move(hash), in_progress));
+                                        std::chrono::seconds in_progress,
+                                        std::vector<std::string> other_hashes) {
+  return state_->wait(facetheory::claim(*state_->isr, std::move(page), std::move(id), std::move(hash),
+                                        in_progress, std::move(other_hashes)));
 }
 Result<RequestOutcome> BlockingIsr::extend(RequestClaim claim, std::chrono::seconds in_progress) {
   return state_->wait(facetheory::extend(*state_->isr, std::move(claim), in_progress));
@@ -145,6 +223,14 @@ Result<Invalidated> BlockingIsr::purge(Page page) {
 }
 Result<TagRow> BlockingIsr::mark_tag(std::string tenant, std::string tag, MarkKind kind) {
   return state_->wait(facetheory::mark_tag(*state_->isr, std::move(tenant), std::move(tag), kind));
+}
+Result<std::vector<Mark>> BlockingIsr::marks_of_tags(std::string tenant, std::vector<std::string> tags) {
+  return state_->wait(
+      facetheory::marks_of_tags(*state_->isr, std::move(tenant), std::move(tags), Consistency::strong));
+}
+ClosePagesReport BlockingIsr::close_pages(ClosePagesOptions options,
+                                          std::function<void(const ClosePagesReport&)> progress) {
+  return state_->wait(facetheory::close_pages(*state_->isr, std::move(options), std::move(progress)));
 }
 
 namespace {
@@ -175,6 +261,7 @@ struct RenderingThread {
 
 Result<RegenerateOutcome> BlockingIsr::regenerate(Page page, BlockingRenderer renderer,
                                                   RegenerateOptions options, std::stop_token interrupted) {
+  if (auto prepared = prepare_to_write(); !prepared) return prepared.error();
   options.interrupted = interrupted;
   std::unique_ptr<RenderingThread>
       rendering;  // Joined last: the protocol does not wait for it, the caller does.
@@ -191,6 +278,12 @@ Result<RegenerateOutcome> BlockingIsr::regenerate(Page page, BlockingRenderer re
     co_return *std::move(rendering->rendered);
   };
   return state_->wait(facetheory::regenerate(*state_->isr, std::move(page), on_thread, std::move(options)));
+}
+
+Result<SweepOutcome> BlockingIsr::sweep_alone(SweepOptions options, std::string owner,
+                                              std::function<void(const SweepReport&)> progress) {
+  return state_->wait(
+      facetheory::sweep_alone(*state_->isr, std::move(options), std::move(owner), std::move(progress)));
 }
 
 Result<SweepReport> BlockingIsr::sweep(SweepOptions options,

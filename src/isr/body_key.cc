@@ -1,6 +1,7 @@
 #include "facetheory/isr/body_key.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "facetheory/base/letter_case.h"
 
@@ -45,9 +46,31 @@ bool is_our_body_key(std::string_view key) {
   return all_of(key.substr(kMark.size()), "abcdefghijklmnopqrstuvwxyz");
 }
 
+std::optional<std::string_view> our_body_key_in(std::string_view s3_key) {
+  const std::size_t file = s3_key.rfind('/');
+  if (file == std::string_view::npos || file == 0) return std::nullopt;
+  const std::size_t folder = s3_key.rfind('/', file - 1);
+  if (folder != std::string_view::npos) s3_key.remove_prefix(folder + 1);
+  return is_our_body_key(s3_key) ? std::optional(s3_key) : std::nullopt;
+}
+
+std::optional<WallTime> time_of_body_key(std::string_view key) {
+  if (!is_our_body_key(key)) return std::nullopt;
+  const char* const begin = key.data() + kBodyFolderDigits + 1;
+  std::int64_t milliseconds = 0;
+  const auto read = std::from_chars(begin, key.data() + key.size(), milliseconds);
+  if (read.ec != std::errc()) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(milliseconds));
+}
+
 bool names_our_body(std::string_view s3_key, const Page& page) {
-  const std::size_t folder = s3_key.rfind(body_folder(page));
-  return folder != std::string_view::npos && is_our_body_key(s3_key.substr(folder));
+  const auto key = our_body_key_in(s3_key);
+  return key && key->starts_with(body_folder(page));
+}
+
+bool name_same_body(std::string_view s3_key, std::string_view other) {
+  const auto key = our_body_key_in(s3_key);
+  return s3_key == other || (key && key == our_body_key_in(other));
 }
 
 }  // namespace facetheory

@@ -67,5 +67,18 @@ TEST(BodyKey, IsRecognisedInEveryFormThatARowCarries) {
   EXPECT_FALSE(names_our_body("", page));
 }
 
+TEST(BodyKey, NamesOneBodyInWhateverFormsTwoRowsHaveIt) {
+  SeededRandom random(1);
+  const std::string key = body_key_for(*page_of("/news/42"), "text/html", kNow, random);
+  const std::string other = body_key_for(*page_of("/news/42"), "text/html", kNow, random);
+  EXPECT_TRUE(name_same_body(key, "isr/" + key));
+  EXPECT_TRUE(name_same_body("s3://bucket/isr/" + key, "isr/" + key));
+  EXPECT_FALSE(name_same_body(key, other));
+  // Of another writer's nothing is known but its text.
+  EXPECT_TRUE(name_same_body("isr/theirs.html", "isr/theirs.html"));
+  EXPECT_FALSE(name_same_body("isr/theirs.html", "theirs.html"));
+  EXPECT_FALSE(name_same_body("/", ""));
+}
+
 }  // namespace
 }  // namespace facetheory

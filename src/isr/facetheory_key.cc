@@ -1,11 +1,16 @@
 #include "facetheory/isr/facetheory_key.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 
 #include <unicode/ucol.h>
 #include <unicode/utypes.h>
@@ -109,8 +114,39 @@ Result<void> check_digest_pairs(const FaceTheoryKey::Pairs& pairs) {
   return {};
 }
 
+// Whether a JavaScript object lists the name before all others, by its number: "0" to "4294967294", as they are written.
+std::optional<std::uint32_t> array_index(std::string_view name) {
+  std::uint32_t index = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  if (!whole || std::to_string(index) != name || index == std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
+  return index;
+}
+
+// As the members of a JavaScript object are listed to which they were added one by one.
+void group_as_object(FaceTheoryKey::Pairs& pairs) {
+  using Place = std::pair<std::uint64_t, std::size_t>;  // Numbers first, the others by when they came.
+  std::map<std::string_view, Place> places;
+  for (const auto& [name, value] : pairs) {
+    const auto index = array_index(name);
+    const Place place =
+        index ? Place{*index, 0} : Place{std::numeric_limits<std::uint64_t>::max(), places.size()};
+    places.emplace(name, place);
+  }
+  std::vector<std::pair<Place, std::size_t>> order;
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    order.emplace_back(places.at(pairs[i].first), i);
+  std::sort(order.begin(), order.end());
+  FaceTheoryKey::Pairs grouped;
+  grouped.reserve(pairs.size());
+  for (const auto& [place, i] : order)
+    grouped.push_back(std::move(pairs[i]));
+  pairs = std::move(grouped);
+}
+
 void append_encoded(std::string& text, FaceTheoryKey::Pairs pairs) {
-  sort_as_locale_compare(pairs);
+  sort_as_facetheory(pairs);
   for (const auto& [name, value] : pairs) {
     if (!text.ends_with('?')) text += '&';
     text += encode_uri_component(name) + "=" + encode_uri_component(value);
@@ -119,7 +155,7 @@ void append_encoded(std::string& text, FaceTheoryKey::Pairs pairs) {
 
 std::string variant_digest(FaceTheoryKey::Pairs pairs) {
   constexpr std::size_t kDigits = 24;
-  sort_as_locale_compare(pairs);
+  sort_as_facetheory(pairs);
   std::string lines;
   for (const auto& [name, value] : pairs) {
     if (!lines.empty()) lines += '\n';
@@ -171,6 +207,11 @@ std::string encode_uri_component(std::string_view text) {
     }
   }
   return encoded;
+}
+
+void sort_as_facetheory(FaceTheoryKey::Pairs& pairs) {
+  group_as_object(pairs);
+  sort_as_locale_compare(pairs);
 }
 
 void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs) {

@@ -7,7 +7,7 @@
 // (ICU's root collation, as in an English locale: "a" before "B" before "é", not by bytes); the '?' is always
 // there. <d> is the first 24 hex digits of the SHA-256 over lines "name=value", sorted in the same way.
 //
-// Names that compare as equal keep the order in which they are given, as Array.prototype.sort keeps it. The collator
+// Names that compare as equal keep the order that a JavaScript object has them in (sort_as_facetheory). The collator
 // decides about every two names: "" is equal to a name of characters that collation ignores, such as U+200B (ECMA-402;
 // Node 20 and later). V8 before 11 (Node 18) puts "" first without asking, so its key differs where a list has both.
 // The order of characters that a version of Unicode adds or moves is that of the ICU which is installed, as it is in
@@ -44,5 +44,9 @@ std::string encode_uri_component(std::string_view text);
 
 // Sorts by name as localeCompare orders them; names that compare as equal keep their order.
 void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs);
+
+// The order in which a key has them: that of the names of a JavaScript object, sorted so. Values of one name stand together,
+// in their order. Of names that compare as equal, those that are whole numbers come first, then the one that was there first.
+void sort_as_facetheory(FaceTheoryKey::Pairs& pairs);
 
 }  // namespace facetheory

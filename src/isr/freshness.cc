@@ -29,7 +29,8 @@ struct SetSince {
   bool purged = false;
 };
 
-SetSince set_since_render(const MetaRow& meta, const Mark& mark) {
+// `latest`: when a render that is over can have begun at the latest, by any clock.
+SetSince set_since_render(const MetaRow& meta, const Mark& mark, std::int64_t latest) {
   const TagRow& row = mark.row;
   const auto seen = std::find_if(meta.seen_marks.begin(), meta.seen_marks.end(),
                                  [&](const SeenMark& one) { return one.tag == mark.tag; });
@@ -41,7 +42,8 @@ SetSince set_since_render(const MetaRow& meta, const Mark& mark) {
   }
   // Once invalidated, the time of the render is in last_generated_at.
   const std::int64_t began = meta.newest_generation();
-  return {row.invalidated_at && *row.invalidated_at >= began, row.purged_at && *row.purged_at >= began};
+  const auto not_before = [&](std::int64_t mark_time) { return mark_time >= began || began > latest; };
+  return {row.invalidated_at && not_before(*row.invalidated_at), row.purged_at && not_before(*row.purged_at)};
 }
 
 std::string seconds(std::int64_t count) {
@@ -62,16 +64,19 @@ std::string_view name(PageState state) {
   return "?";
 }
 
-Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now) {
+Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now,
+                std::chrono::seconds clock_skew) {
   if (!meta) return {PageState::missing, "there is no META row"};
 
+  const std::int64_t latest = saturating_add(now, clock_skew.count());
   for (const Mark& mark : marks) {
-    if (set_since_render(*meta, mark).purged) return {PageState::missing, described(mark) + " was purged"};
+    if (set_since_render(*meta, mark, latest).purged)
+      return {PageState::missing, described(mark) + " was purged"};
   }
   if (meta->pinned) return {PageState::fresh, "it is pinned"};
   if (meta->generated_at == 0) return {PageState::stale, "it was invalidated", true};
   for (const Mark& mark : marks) {
-    if (set_since_render(*meta, mark).invalidated)
+    if (set_since_render(*meta, mark, latest).invalidated)
       return {PageState::stale, described(mark) + " was invalidated", true};
   }
   const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);

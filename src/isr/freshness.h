@@ -5,15 +5,18 @@
 //
 // Whether a mark was set since, no clock decides: META has what the render found of the tag's row before it began, and each
 // mark raises a count in that row. The render's time is compared only where META does not say: of a tag that nobody knew
-// before the render, and where a writer that knows no tags has replaced META.
+// before the render, and where a writer that knows no tags has replaced META. A time that has not come yet, beyond what clocks
+// may differ by, says nothing: then every mark counts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "facetheory/isr/isr.h"
 #include "facetheory/isr/rows.h"
 
 namespace facetheory {
@@ -37,7 +40,8 @@ struct Mark {
   TagRow row;
 };
 
-Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now);
+Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now,
+                std::chrono::seconds clock_skew = IsrSettings{}.clock_skew);
 
 // By the META row alone.
 inline Freshness judge(const std::optional<MetaRow>& meta, std::int64_t now) {

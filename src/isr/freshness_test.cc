@@ -108,6 +108,20 @@ TEST(Freshness, OfARenderThatBeganAtOrBeforeAPurgeIsMissing) {
   EXPECT_EQ(judge(page(1001, 60), marks, 1001).state, PageState::fresh);
 }
 
+TEST(Freshness, OfATimeThatHasNotComeByAnyClockEveryMarkCounts) {
+  const std::vector<Mark> purged{{"", {.purged_at = 900}}};
+  const std::vector<Mark> invalidated{{"", {.invalidated_at = 900}}};
+  const std::chrono::seconds skew(2);
+  EXPECT_EQ(judge(page(1002, 60), purged, 1000, skew).state, PageState::fresh);  // By a clock that is ahead.
+  EXPECT_EQ(judge(page(1003, 60), purged, 1000, skew).state, PageState::missing);
+  EXPECT_EQ(judge(page(1002, 60), invalidated, 1000, skew).state, PageState::fresh);
+  EXPECT_EQ(judge(page(1003, 60), invalidated, 1000, skew).state, PageState::stale);
+  // What was seen needs no time.
+  MetaRow seen = page(1003, 60);
+  seen.seen_marks = {{"", {.purged_at = 900}}};
+  EXPECT_EQ(judge(seen, purged, 1000, skew).state, PageState::fresh);
+}
+
 TEST(Freshness, OfAnInvalidatedPageFollowsAPurgeByWhenItsRenderReallyBegan) {
   MetaRow meta = page(0, 0);
   meta.last_generated_at = 1005;

@@ -5,8 +5,10 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/isr/body_key.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/pages.h"
+#include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
 
 namespace facetheory {
@@ -25,13 +27,6 @@ Condition unchanged(const std::optional<MetaRow>& before) {
   return std::move(same) &&
          (before->last_generated_at ? attr("last_generated_at") == *before->last_generated_at
                                     : attr("last_generated_at").not_exists());
-}
-
-Task<Result<std::optional<VersionRow>>> get_version(const Isr& isr, const Page& page, std::string sk) {
-  Key key{page.pk, std::move(sk)};
-  auto item = co_await isr.table.get(std::move(key), Consistency::strong);
-  if (!item) co_return std::move(item).error();
-  co_return read_if(*item, read_version);
 }
 
 // Points META at a version, or at what it points at already, and pins it.
@@ -63,6 +58,13 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
       meta.current_sk = version->sk;
       if (version->cache_key) meta.cache_key = version->cache_key;
     }
+    // Named as rows are named today, unless it lies elsewhere, such as under a prefix that the store had before.
+    if (const auto key = our_body_key_in(meta.s3_key)) {
+      const std::string ours(*key);
+      auto here = co_await isr.bodies.read(isr.bodies.address(ours));
+      if (!here) co_return std::move(here).error();
+      if (*here) meta.s3_key = isr.bodies.reference(ours);
+    }
     auto body = co_await isr.bodies.read(meta.s3_key);
     if (!body) co_return std::move(body).error();
     if (!*body) {
@@ -76,7 +78,9 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
       newest = newest_version(*all);
     }
     meta.version = newest + 1;
-    meta.generated_at = std::max(isr.now(), meta.newest_generation());
+    // Never back, unless the row claims to be from later than clocks may differ.
+    const bool believable = meta.newest_generation() <= isr.now() + isr.settings.clock_skew.count();
+    meta.generated_at = believable ? std::max(isr.now(), meta.newest_generation()) : isr.now();
     meta.last_generated_at.reset();
     meta.revalidate_seconds = kTenYears;
     meta.pinned = true;
@@ -95,7 +99,10 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
     }
     auto transacted = co_await transact_repeatedly(isr, std::move(items));
     if (!transacted) co_return std::move(transacted).error();
-    if (std::holds_alternative<Committed>(transacted->outcome)) co_return Pinned{std::move(meta)};
+    if (std::holds_alternative<Committed>(transacted->outcome)) {
+      if (*before && !name_same_body((*before)->s3_key, meta.s3_key)) tell_released(isr, page, **before);
+      co_return Pinned{std::move(meta)};
+    }
     if (transacted->echo) {
       auto now = co_await get_meta(isr, page, Consistency::strong);
       if (!now) co_return std::move(now).error();
@@ -125,6 +132,13 @@ Task<Result<std::vector<VersionRow>>> versions(const Isr& isr, Page page) {
     if (!found->next) co_return rows;
     query.after = std::move(found->next);
   }
+}
+
+Task<Result<std::optional<VersionRow>>> get_version(const Isr& isr, Page page, std::string version_sk) {
+  Key key{std::move(page.pk), std::move(version_sk)};
+  auto item = co_await isr.table.get(std::move(key), Consistency::strong);
+  if (!item) co_return std::move(item).error();
+  co_return read_if(*item, read_version);
 }
 
 std::int64_t newest_version(const std::vector<VersionRow>& rows) {

@@ -19,6 +19,8 @@ namespace facetheory {
 
 // Newest first.
 Task<Result<std::vector<VersionRow>>> versions(const Isr& isr, Page page);
+// One of them, read consistently; empty: it was not kept.
+Task<Result<std::optional<VersionRow>>> get_version(const Isr& isr, Page page, std::string version_sk);
 
 // The highest version that any of them carries; 0: none.
 std::int64_t newest_version(const std::vector<VersionRow>& rows);

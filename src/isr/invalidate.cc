@@ -1,11 +1,13 @@
 #include "facetheory/isr/invalidate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/isr/pages.h"
+#include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
 
 namespace facetheory {
@@ -26,13 +28,18 @@ Condition same_row(const MetaRow& meta) {
          (meta.version ? attr("version") == *meta.version : attr("version").not_exists());
 }
 
-Condition still(const MetaRow& meta) {
-  return same_row(meta) && attr("pinned").not_exists();
+void make_distinct(std::vector<std::string>& tags) {
+  std::sort(tags.begin(), tags.end());
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
 }
 
 constexpr int kPatience = 10;  // Every round that is lost is a publish that somebody else made.
 
 }  // namespace
+
+Condition still(const MetaRow& meta) {
+  return same_row(meta) && attr("pinned").not_exists();
+}
 
 Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
   for (int attempt = 0; attempt < kPatience; ++attempt) {
@@ -77,6 +84,8 @@ Task<Result<Invalidated>> purge(const Isr& isr, Page page) {
     auto transacted = co_await transact_repeatedly(isr, std::move(items));
     if (!transacted) co_return std::move(transacted).error();
     if (std::holds_alternative<Committed>(transacted->outcome)) {
+      const auto gone = read_if(*meta, read_meta);
+      if (gone && *gone) tell_released(isr, page, **gone);
       co_return Invalidated{meta->has_value(), lock->has_value()};
     }
     co_await pause(isr, attempt);
@@ -113,25 +122,84 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
   co_return read_tag(**item);
 }
 
+TagRow marked_now(const Isr& isr, TagRow row, MarkKind kind) {
+  const std::int64_t at = isr.now() + isr.settings.clock_skew.count();
+  const bool purge = kind == MarkKind::purge;
+  ++(purge ? row.purges : row.invalidations);
+  std::optional<std::int64_t>& time = purge ? row.purged_at : row.invalidated_at;
+  time = std::max(time.value_or(at), at);
+  return row;
+}
+
 Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
                                          Consistency consistency) {
-  std::vector<Mark> marks;
   tags.emplace_back();  // The tenant as a whole.
-  for (std::string& tag : tags) {
-    auto item = co_await isr.table.get(meta_key(tag_pk(page.tenant, tag)), consistency);
-    if (!item) co_return std::move(item).error();
-    if (!*item) continue;
-    auto row = read_tag(**item);
+  return marks_of_tags(isr, std::move(page.tenant), std::move(tags), consistency);
+}
+
+Task<Result<std::vector<Mark>>> marks_of_tags(const Isr& isr, std::string tenant,
+                                              std::vector<std::string> tags, Consistency consistency) {
+  make_distinct(tags);
+  std::vector<Key> keys;
+  keys.reserve(tags.size());
+  for (const std::string& tag : tags)
+    keys.push_back(meta_key(tag_pk(tenant, tag)));
+  auto items = co_await isr.table.get_all(std::move(keys), consistency);
+  if (!items) co_return std::move(items).error();
+  std::vector<Mark> marks;
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    auto row = read_if((*items)[i], read_tag);
     if (!row) co_return std::move(row).error();
-    marks.push_back({std::move(tag), *row});
+    if (*row) marks.push_back({std::move(tags[i]), **row});
   }
   co_return marks;
 }
 
+Task<Result<DecidingRows>> read_deciding_rows(const Isr& isr, Page page, std::vector<std::string> likely,
+                                              Consistency consistency) {
+  std::erase(likely, "");
+  make_distinct(likely);
+  std::vector<Key> keys = deciding_rows(page, likely);
+  auto items = co_await isr.table.get_all(std::move(keys), consistency);
+  if (!items) co_return std::move(items).error();
+  auto meta = read_if((*items)[0], read_meta);
+  if (!meta) co_return std::move(meta).error();
+  DecidingRows rows{*std::move(meta), {}};
+  for (std::size_t i = 1; i < items->size(); ++i) {
+    auto row = read_if((*items)[i], read_tag);
+    if (!row) co_return std::move(row).error();
+    if (*row) rows.marks.push_back({i == 1 ? "" : likely[i - 2], **row});
+  }
+  if (!rows.meta) co_return rows;
+  std::vector<std::string> others;
+  for (const std::string& tag : rows.meta->tags) {
+    if (!std::ranges::binary_search(likely, tag)) others.push_back(tag);
+  }
+  if (others.empty()) co_return rows;
+  auto marks = co_await marks_of_tags(isr, std::move(page.tenant), std::move(others), consistency);
+  if (!marks) co_return std::move(marks).error();
+  rows.marks.insert(rows.marks.end(), std::make_move_iterator(marks->begin()),
+                    std::make_move_iterator(marks->end()));
+  co_return rows;
+}
+
+void restore_tags(std::optional<MetaRow>& meta, const std::vector<std::string>& tags) {
+  // A render of ours has seen the mark of the tenant, at least.
+  if (!meta || !meta->tags.empty() || !meta->seen_marks.empty()) return;
+  meta->tags = tags;
+  make_distinct(meta->tags);
+}
+
+std::vector<Mark> own_marks(const MetaRow& meta, std::vector<Mark> marks) {
+  std::erase_if(marks, [&](const Mark& mark) {
+    return !mark.tag.empty() && std::ranges::find(meta.tags, mark.tag) == meta.tags.end();
+  });
+  return marks;
+}
+
 std::vector<SeenMark> seen(const std::vector<Mark>& marks, std::vector<std::string> tags) {
   tags.emplace_back();  // The tenant as a whole.
-  std::sort(tags.begin(), tags.end());
-  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+  make_distinct(tags);
   std::vector<SeenMark> all;
   for (std::string& tag : tags) {
     const auto found =
@@ -148,18 +216,21 @@ std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>&
   return rows;
 }
 
-Task<Result<void>> close_window(const Isr& isr, Page page, MetaRow judged) {
+Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged) {
   Write write = Update{meta_key(page.pk), closing(judged), still(judged)};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
-  co_return Result<void>();
+  co_return std::holds_alternative<Written>(*written);
 }
 
-Task<Result<void>> remove_purged_pin(const Isr& isr, Page page, MetaRow judged) {
-  Write write = Delete{meta_key(page.pk), same_row(judged) && attr("pinned") == true};
+Task<Result<bool>> remove_purged(const Isr& isr, Page page, MetaRow judged) {
+  Condition as_judged = judged.pinned ? same_row(judged) && attr("pinned") == true : still(judged);
+  Write write = Delete{meta_key(page.pk), std::move(as_judged)};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
-  co_return Result<void>();
+  const bool removed = std::holds_alternative<Written>(*written);
+  if (removed) tell_released(isr, page, judged);
+  co_return removed;
 }
 
 Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow replaced) {
@@ -180,7 +251,10 @@ Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow repl
     if (*meta && !theirs) items.emplace_back(Delete{meta_key(pk), still(**meta)});
     auto transacted = co_await transact_repeatedly(isr, std::move(items));
     if (!transacted) co_return std::move(transacted).error();
-    if (std::holds_alternative<Committed>(transacted->outcome)) co_return Withdrawn{*meta && !theirs};
+    if (std::holds_alternative<Committed>(transacted->outcome)) {
+      if (*meta && !theirs) tell_released(isr, lease.page, **meta);
+      co_return Withdrawn{*meta && !theirs};
+    }
     echo = echo || transacted->echo;
 
     const auto& reasons = std::get<Cancelled>(transacted->outcome).reasons;

@@ -2,7 +2,8 @@
 //
 // The protocol is a set of functions over one Isr: lease.h (who may render), publish.h (a page becomes
 // current), history.h (versions, rollback), requests.h (idempotency records), invalidate.h, regenerate.h (all
-// of it in the safe order), pages.h (reading and listing), sweep.h (cleanup). Each is a Task to be awaited on
+// of it in the safe order), pages.h (reading and listing), released_bodies.h, sweep.h and evict.h (cleanup),
+// partners.h (whether table and bodies belong together). Each is a Task to be awaited on
 // any executor; blocking.h has the same operations for programs without an event loop.
 //
 // Errors keep the codes of the table: `ambiguous` is returned only when repeating and reading could not
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/random.h"
@@ -17,6 +19,8 @@
 #include "facetheory/table/table.h"
 
 namespace facetheory {
+
+class ReleasedBodies;
 
 struct IsrSettings {
   // How far apart two machines' clocks may be. A tag or tenant invalidation reaches this far into the future.
@@ -30,6 +34,12 @@ struct IsrSettings {
   std::chrono::seconds longest_lease{3600};
 };
 
+// What opens table and bodies again: for messages, and to know a copy from what was copied. Empty: not known.
+struct StoreNames {
+  std::string table = {};
+  std::string bodies = {};
+};
+
 // All members outlive every operation that was given the Isr; so does the Isr itself.
 struct Isr {
   Table& table;
@@ -37,6 +47,9 @@ struct Isr {
   Clock& clock = system_clock();
   Random& random = system_random();
   IsrSettings settings = {};
+  StoreNames names = {};
+  // Told of bodies that nothing refers to any more, so that they need not wait for a sweep (released_bodies.h). Null: nobody is.
+  ReleasedBodies* released = nullptr;
 
   std::int64_t now() const { return epoch_seconds(clock.now()); }
 };

@@ -51,7 +51,8 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
         .set("lease_expires_at", lease.expires_at)
         .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count())
         .set("acquired_at", lease.acquired_at)
-        .remove("backoff_token");
+        .remove("backoff_token")
+        .remove("seen_marks");
     if (owner.empty()) {
       changes.remove("owner");
     } else {
@@ -98,6 +99,18 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
       co_return LeaseHeld{ended.lease_expires_at.value_or(now), std::move(ended)};
     }
   }
+}
+
+Task<Result<RefreshOutcome>> keep_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen) {
+  Write write = Update{lock_key(lease.page.pk), Changes().set("seen_marks", StringSet(to_texts(seen))),
+                       attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()};
+  bool echo = false;
+  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
+  if (!outcome) co_return std::move(outcome).error();
+  if (std::holds_alternative<Written>(*outcome)) co_return lease;
+  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
+  if (!lock) co_return std::move(lock).error();
+  co_return LeaseLost{*std::move(lock)};
 }
 
 Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {

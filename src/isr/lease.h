@@ -12,6 +12,7 @@
 #include <stop_token>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/page.h"
@@ -51,6 +52,10 @@ using BackOffOutcome = std::variant<BackedOff, LeaseLost>;
 // Takes the lease if nobody holds it. `owner` is for people: a host name, a process.
 Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
                                      std::string owner = {});
+
+// For a render in steps, of which somebody else may publish the page: keeps in LOCK what was found of the marks after the lease
+// was acquired and before the render begins. publish() uses it where it is told of none.
+Task<Result<RefreshOutcome>> keep_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen);
 
 // The lease lasts for its length from now on. One that has expired is lost, even if nobody has taken it.
 Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease);

@@ -128,7 +128,13 @@ Result<void> check_tag(std::string_view tag) {
   return check_key_text("tag", tag);
 }
 
+bool is_same_tenant(std::string_view one, std::string_view other) {
+  const auto is_none = [](std::string_view tenant) { return tenant.empty() || tenant == kDefaultTenant; };
+  return one == other || (is_none(one) && is_none(other));
+}
+
 std::string tag_pk(std::string_view tenant, std::string_view tag) {
+  if (tenant == kDefaultTenant) tenant = {};
   return tenant_prefix(tenant) + std::string(kTagPrefix) + std::string(tag);
 }
 

@@ -44,8 +44,12 @@ std::string to_string(const Page& page);
 Result<void> check_tenant(std::string_view tenant);
 Result<void> check_tag(std::string_view tag);
 
-// Where a tag's row stands: "TAG#<tag>" or "TENANT#<tenant>#TAG#<tag>". The empty tag is the tenant as a whole,
-// which all its pages carry without saying so. Both were checked.
+// What FaceTheory writes where an application has no tenants. An invalidation means the same pages by it as by none.
+inline constexpr std::string_view kDefaultTenant = "default";
+bool is_same_tenant(std::string_view one, std::string_view other);
+
+// Where a tag's row stands: "TAG#<tag>" or, of a tenant other than `default`, "TENANT#<tenant>#TAG#<tag>". The empty tag is
+// the tenant as a whole, which all its pages carry without saying so. Both were checked.
 std::string tag_pk(std::string_view tenant, std::string_view tag);
 
 // The folder of the page's bodies: the first 24 hex digits of its cache key's SHA-256. In a raw pk the cache key is what

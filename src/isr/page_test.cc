@@ -290,5 +290,16 @@ TEST(BodyFolder, OfARawKeyIsTheOneThatItsWriterUses) {
   }
 }
 
+TEST(TagRow, OfTheTenantDefaultIsThatOfNoTenant) {
+  // FaceTheory writes "default" into the keys of applications without tenants; nobody says so of a tag.
+  EXPECT_EQ(tag_pk("default", "news"), "TAG#news");
+  EXPECT_EQ(tag_pk("default", ""), tag_pk("", ""));
+  EXPECT_NE(tag_pk("acme", "news"), tag_pk("", "news"));
+  EXPECT_TRUE(is_same_tenant("default", ""));
+  EXPECT_TRUE(is_same_tenant("acme", "acme"));
+  EXPECT_FALSE(is_same_tenant("acme", ""));
+  EXPECT_FALSE(is_same_tenant("acme", "default"));
+}
+
 }  // namespace
 }  // namespace facetheory

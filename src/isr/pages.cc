@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -13,6 +14,53 @@ namespace {
 
 constexpr std::size_t kScanPage = 500;
 
+void judge_by(const Isr& isr, PageView& view, DecidingRows rows) {
+  view.meta = std::move(rows.meta);
+  if (!view.meta) {
+    view.freshness = judge(view.meta, {}, isr.now(), isr.settings.clock_skew);
+    return;
+  }
+  if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
+  view.freshness =
+      judge(view.meta, own_marks(*view.meta, std::move(rows.marks)), isr.now(), isr.settings.clock_skew);
+}
+
+// The rows of tags, by pk, as far as they were met.
+using KnownTags = std::map<std::string, std::optional<TagRow>, std::less<>>;
+
+// Reads those that these pages have and that are not known yet, together.
+Task<Result<void>> learn_tags(const Isr& isr, const std::vector<PageView>& pages, KnownTags& known,
+                              const std::function<void(const Item&, const Error&)>& bad) {
+  std::set<Key> wanted;
+  for (const PageView& view : pages) {
+    for (Key& row : deciding_rows(view.page, view.meta->tags)) {
+      if (row.pk != view.page.pk && !known.contains(row.pk)) wanted.insert(std::move(row));
+    }
+  }
+  std::vector<Key> keys(wanted.begin(), wanted.end());
+  if (keys.empty()) co_return Result<void>();
+  std::vector<Key> asked = keys;
+  auto items = co_await isr.table.get_all(std::move(asked), Consistency::eventual);
+  if (!items) co_return std::move(items).error();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto row = read_if((*items)[i], read_tag);
+    if (!row && bad) bad(*(*items)[i], row.error());
+    known.emplace(std::move(keys[i].pk), row ? *row : std::nullopt);
+  }
+  co_return Result<void>();
+}
+
+std::vector<Mark> marks_among(const PageView& view, const KnownTags& known) {
+  std::vector<Mark> marks;
+  std::vector<std::string> tags = view.meta->tags;
+  tags.emplace_back();  // The tenant as a whole.
+  for (std::string& tag : tags) {
+    const auto found = known.find(tag_pk(view.page.tenant, tag));
+    if (found != known.end() && found->second) marks.push_back({std::move(tag), *found->second});
+  }
+  return marks;
+}
+
 }  // namespace
 
 Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consistency consistency) {
@@ -21,41 +69,27 @@ Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consist
   co_return read_if(*item, read_meta);
 }
 
-Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency) {
+Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency,
+                            std::vector<std::string> likely, std::vector<std::string> tags) {
   PageView view{std::move(page), std::nullopt, {}};
-  auto meta = co_await get_meta(isr, view.page, consistency);
-  if (!meta) co_return std::move(meta).error();
-  view.meta = *std::move(meta);
-  std::vector<Mark> marks;
-  if (view.meta) {
-    if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
-    auto found = co_await marks_of(isr, view.page, view.meta->tags, consistency);
-    if (!found) co_return std::move(found).error();
-    marks = *std::move(found);
-  }
-  view.freshness = judge(view.meta, marks, isr.now());
+  likely.insert(likely.end(), tags.begin(), tags.end());
+  auto rows = co_await read_deciding_rows(isr, view.page, std::move(likely), consistency);
+  if (!rows) co_return std::move(rows).error();
+  restore_tags(rows->meta, tags);
+  judge_by(isr, view, *std::move(rows));
   co_return view;
 }
 
-Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags) {
+Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags,
+                                          std::vector<std::string> likely) {
   PageView view{std::move(page), std::nullopt, {}};
-  auto meta = co_await get_meta(isr, view.page, Consistency::strong);
-  if (!meta) co_return std::move(meta).error();
-  view.meta = *std::move(meta);
-  if (view.meta) {
-    if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
-    tags.insert(tags.end(), view.meta->tags.begin(), view.meta->tags.end());
-  }
-  std::sort(tags.begin(), tags.end());
-  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
-  auto marks = co_await marks_of(isr, view.page, tags, Consistency::strong);
-  if (!marks) co_return std::move(marks).error();
-  view.seen_marks = seen(*marks, std::move(tags));
-  // Of the page that is there, only its own count.
-  std::erase_if(*marks, [&](const Mark& mark) {
-    return !mark.tag.empty() && view.meta && !std::ranges::binary_search(view.meta->tags, mark.tag);
-  });
-  view.freshness = judge(view.meta, *marks, isr.now());
+  likely.insert(likely.end(), tags.begin(), tags.end());
+  auto rows = co_await read_deciding_rows(isr, view.page, std::move(likely), Consistency::strong);
+  if (!rows) co_return std::move(rows).error();
+  restore_tags(rows->meta, tags);
+  if (rows->meta) tags.insert(tags.end(), rows->meta->tags.begin(), rows->meta->tags.end());
+  view.seen_marks = seen(rows->marks, std::move(tags));
+  judge_by(isr, view, *std::move(rows));
   co_return view;
 }
 
@@ -70,14 +104,31 @@ Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view) {
   co_return body;
 }
 
+Task<Result<std::uint64_t>> pages_in_table(const Isr& isr) {
+  std::uint64_t pages = 0;
+  Scan scan;
+  scan.limit = kScanPage;
+  scan.pass_over_damaged = true;
+  for (;;) {
+    auto scanned = co_await isr.table.scan(scan);
+    if (!scanned) co_return std::move(scanned).error();
+    for (const Item& item : scanned->items) {
+      if (item.key.sk == kMetaSk && page_of_pk(item.key.pk)) ++pages;
+    }
+    if (!scanned->next) co_return pages;
+    scan.after = std::move(scanned->next);
+  }
+}
+
 Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,
                                  std::function<void(const Item&, const Error&)> bad) {
-  std::map<std::string, std::optional<TagRow>, std::less<>> known_tags;  // By pk.
+  KnownTags known;
   Scan scan;
   scan.limit = kScanPage;
   for (;;) {
     auto scanned = co_await isr.table.scan(scan);
     if (!scanned) co_return std::move(scanned).error();
+    std::vector<PageView> pages;
     for (const Item& item : scanned->items) {
       if (item.key.sk != kMetaSk) continue;
       auto page = page_of_pk(item.key.pk);
@@ -89,29 +140,12 @@ Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> e
       }
       PageView view{*std::move(page), *std::move(meta), {}};
       view.page.cache_key = view.meta->cache_key.value_or("");
-      std::vector<Mark> marks;
-      std::vector<std::string> tags = view.meta->tags;
-      tags.emplace_back();  // The tenant as a whole.
-      for (const std::string& tag : tags) {
-        const std::string pk = tag_pk(view.page.tenant, tag);
-        auto known = known_tags.find(pk);
-        if (known == known_tags.end()) {
-          auto found = co_await isr.table.get(meta_key(pk), Consistency::eventual);
-          if (!found) co_return std::move(found).error();
-          std::optional<TagRow> row;
-          if (*found) {
-            auto read = read_tag(**found);
-            if (read) {
-              row = *read;
-            } else if (bad) {
-              bad(**found, read.error());
-            }
-          }
-          known = known_tags.emplace(pk, row).first;
-        }
-        if (known->second) marks.push_back({tag, *known->second});
-      }
-      view.freshness = judge(view.meta, marks, isr.now());
+      pages.push_back(std::move(view));
+    }
+    auto learned = co_await learn_tags(isr, pages, known, bad);
+    if (!learned) co_return learned;
+    for (PageView& view : pages) {
+      view.freshness = judge(view.meta, marks_among(view, known), isr.now(), isr.settings.clock_skew);
       if (!each(std::move(view))) co_return Result<void>();
     }
     if (!scanned->next) co_return Result<void>();

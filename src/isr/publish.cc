@@ -11,6 +11,7 @@
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/key_text.h"
+#include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/isr/version_id.h"
@@ -19,16 +20,15 @@ namespace facetheory {
 namespace {
 
 constexpr int kMaxHistory = 80;          // So that one transaction can trim what is beyond it.
-constexpr std::size_t kMaxTrimmed = 90;  // Rows that one publish deletes; the next goes on.
+constexpr std::size_t kMaxTrimmed = 86;  // Rows that one publish deletes; the next goes on.
 constexpr std::chrono::hours kLongest{100 * 365 * 24};
-constexpr std::int64_t kFarFuture = 24 * 3600;  // No clock is that far ahead.
-constexpr std::size_t kLargeBody = 1 << 20;     // Storing it may take a good part of the lease.
+constexpr std::size_t kLargeBody = 1 << 20;  // Storing it may take a good part of the lease.
 
 Error invalid(std::string message) {
   return Error{ErrorCode::invalid, std::move(message)};
 }
 
-Result<void> check(const Rendered& rendered, const PublishOptions& options, std::int64_t now) {
+Result<void> check(const Rendered& rendered, const PublishOptions& options, const Isr& isr) {
   if (!rendered.store || rendered.failed) {
     return invalid("a page that is not to be stored, or failed, cannot be published: give the lease back");
   }
@@ -53,11 +53,45 @@ Result<void> check(const Rendered& rendered, const PublishOptions& options, std:
   for (const std::string& tag : rendered.tags) {
     if (auto good = check_tag(tag); !good) return good;
   }
-  if (options.generated_at && (*options.generated_at < 1 || *options.generated_at > now + kFarFuture)) {
+  const std::int64_t latest = isr.now() + isr.settings.clock_skew.count();
+  if (options.generated_at && (*options.generated_at < 1 || *options.generated_at > latest)) {
     return invalid("generated_at must be a time in seconds since 1970 that has come, not " +
-                   std::to_string(*options.generated_at));
+                   std::to_string(*options.generated_at) + ": it is " + std::to_string(isr.now()) +
+                   " here, and clocks may differ by " + std::to_string(isr.settings.clock_skew.count()) +
+                   " s");
   }
   return {};
+}
+
+struct Generations {
+  std::int64_t replaced = 0;  // That of META, so far as it is to be believed.
+  std::int64_t next = 0;
+};
+
+// Another machine's clock may be ahead of the one the lease was acquired by, so far as clocks may differ. A row that claims to be
+// from later still (in milliseconds, say) binds nobody: who has the lease comes after all who had it before.
+Generations generations_of(const Isr& isr, const Lease& lease, const PublishOptions& options,
+                           const std::optional<MetaRow>& before) {
+  const std::int64_t latest = std::max(isr.now(), lease.acquired_at) + isr.settings.clock_skew.count();
+  const bool believable = before && before->newest_generation() <= latest;
+  const std::int64_t replaced = believable ? before->newest_generation() : 0;
+  return {replaced, options.generated_at.value_or(std::max(lease.acquired_at, replaced))};
+}
+
+// Why the guards forbid it.
+std::optional<PublishRefused> refusal_of(const PublishOptions& options, const Generations& generations,
+                                         const std::optional<MetaRow>& before) {
+  using Reason = PublishRefused::Reason;
+  if (options.if_version && (before ? before->version.value_or(0) : 0) != *options.if_version) {
+    return PublishRefused{Reason::version, before};
+  }
+  if (!before) return std::nullopt;
+  if (before->pinned) return PublishRefused{Reason::pinned, before};
+  const bool same_second = generations.next == before->generated_at;
+  if (generations.next < generations.replaced || (options.monotonic && same_second)) {
+    return PublishRefused{Reason::superseded, before};
+  }
+  return std::nullopt;
 }
 
 // What is read to settle an ambiguous answer could not be read either.
@@ -87,19 +121,20 @@ class Publication {
   Task<Result<std::optional<PublishOutcome>>> commit();
   Task<Result<bool>> is_ours();
   Task<void> drop_body();
+  void tell_of_released_bodies() const;
 
   std::vector<TransactItem> items() const;
+  std::vector<const VersionRow*> trimmed() const;  // Oldest first.
   Result<PublishOutcome> explain(const Cancelled& cancelled) const;
-  std::optional<PublishRefused> refusal() const;
 
   const Isr& isr_;
   Lease lease_;
   Rendered rendered_;
-  const PublishOptions options_;
+  PublishOptions options_;  // With the marks that LOCK has, where the caller knows of none.
 
   // What stood there.
   std::optional<MetaRow> before_;
-  std::int64_t replaced_ = 0;         // The generation that is replaced.
+  std::int64_t replaced_ = 0;         // The generation that is replaced, so far as it is to be believed.
   std::vector<VersionRow> versions_;  // Newest first; with history only.
 
   // What shall stand there.
@@ -110,7 +145,7 @@ class Publication {
 };
 
 Task<Result<PublishOutcome>> Publication::run() {
-  if (auto good = check(rendered_, options_, isr_.now()); !good) co_return good.error();
+  if (auto good = check(rendered_, options_, isr_); !good) co_return good.error();
   // META can change under a valid lease only by writers that ignore leases; look again then.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto ended = co_await look();
@@ -133,6 +168,7 @@ Task<Result<PublishOutcome>> Publication::run() {
     const bool revivable = lost != nullptr && lost->lock && lost->lock->lease_token == lease_.token;
     const bool published = std::holds_alternative<Published>(**outcome);
     if (!published && !may_have_happened_ && !revivable) co_await drop_body();
+    if (published) tell_of_released_bodies();
     co_return **std::move(outcome);
   }
   if (!may_have_happened_) co_await drop_body();
@@ -150,6 +186,7 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
       co_return Ended(LeaseLost{*std::move(lock)});
     }
     lease_.acquired_at = (*lock)->acquired_at.value_or(isr_.now());
+    if (options_.seen_marks.empty()) options_.seen_marks = std::move((*lock)->seen_marks);
   }
   auto item = co_await get_repeatedly(isr_, meta_key(lease_.page.pk));
   if (!item) co_return std::move(item).error();
@@ -166,13 +203,11 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
     newest = std::max(newest, newest_version(versions_));
   }
 
-  // A row that claims to be from far in the future (in milliseconds, say) must not bind everybody for ever.
-  const bool believable = before_ && before_->newest_generation() <= isr_.now() + kFarFuture;
-  replaced_ = believable ? before_->newest_generation() : 0;
+  const Generations generations = generations_of(isr_, lease_, options_, before_);
+  replaced_ = generations.replaced;
   meta_ = MetaRow{};
   if (!body_key_.empty()) meta_.s3_key = isr_.bodies.reference(body_key_);  // Stored after an earlier look.
-  // Another machine's clock may be ahead of the one the lease was acquired by.
-  meta_.generated_at = options_.generated_at.value_or(std::max(lease_.acquired_at, replaced_));
+  meta_.generated_at = generations.next;
   meta_.revalidate_seconds = rendered_.revalidate.count();
   meta_.etag = rendered_.etag ? rendered_.etag : own_etag(sha256_hex(rendered_.body.bytes));
   meta_.version = newest + 1;
@@ -189,7 +224,7 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
     meta_.cache_key = before_->cache_key;
   }
   if (options_.ttl) {
-    meta_.ttl = isr_.now() + options_.ttl->count();
+    meta_.ttl = std::max(isr_.now(), meta_.generated_at) + options_.ttl->count();
     if (*meta_.ttl <= meta_.generated_at + meta_.revalidate_seconds) {
       co_return invalid("a ttl of " + std::to_string(options_.ttl->count()) +
                         " s ends inside the freshness window of " + std::to_string(meta_.revalidate_seconds) +
@@ -219,31 +254,18 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
     row.tags = meta_.tags;
     meta_.current_sk = row.sk;
   }
-  if (auto refused = refusal()) co_return Ended(*std::move(refused));
+  if (auto refused = refusal_of(options_, generations, before_)) co_return Ended(*std::move(refused));
   co_return Ended();
-}
-
-// Why the guards forbid it, judged on what was read.
-std::optional<PublishRefused> Publication::refusal() const {
-  using Reason = PublishRefused::Reason;
-  if (options_.if_version && (before_ ? before_->version.value_or(0) : 0) != *options_.if_version) {
-    return PublishRefused{Reason::version, before_};
-  }
-  if (!before_) return std::nullopt;
-  if (before_->pinned) return PublishRefused{Reason::pinned, before_};
-  const bool same_second = meta_.generated_at == before_->generated_at;
-  if (meta_.generated_at < replaced_ || (options_.monotonic && same_second)) {
-    return PublishRefused{Reason::superseded, before_};
-  }
-  return std::nullopt;
 }
 
 // Durable before it returns; what rows shall call it.
 Task<Result<std::string>> Publication::store_body() {
   // Only a body of ours is used again: nobody else may then delete it under us.
   if (before_ && before_->etag == meta_.etag && names_our_body(before_->s3_key, lease_.page)) {
-    auto current = co_await isr_.bodies.read(before_->s3_key);
-    if (current && *current && same(rendered_.body, **current)) co_return before_->s3_key;
+    // In this store and no other: it is named as this store names its bodies.
+    const std::string ours(*our_body_key_in(before_->s3_key));
+    auto current = co_await isr_.bodies.read(isr_.bodies.address(ours));
+    if (current && *current && same(rendered_.body, **current)) co_return isr_.bodies.reference(ours);
   }
   const std::string key =
       body_key_for(lease_.page, rendered_.body.metadata.content_type, isr_.clock.now(), isr_.random);
@@ -298,12 +320,30 @@ std::vector<TransactItem> Publication::items() const {
   }
   if (version_) {
     items.emplace_back(Put{to_item(pk, *version_), attr("pk").not_exists()});
-    const auto kept = static_cast<std::size_t>(options_.history - 1);  // Besides the new one.
-    std::size_t excess = versions_.size() > kept ? versions_.size() - kept : 0;
-    for (auto oldest = versions_.rbegin(); excess > 0 && items.size() < kMaxTrimmed; ++oldest, --excess)
+    for (const VersionRow* oldest : trimmed())
       items.emplace_back(Delete{{pk, oldest->sk}});
   }
   return items;
+}
+
+// The versions that are too many once this one is there.
+std::vector<const VersionRow*> Publication::trimmed() const {
+  std::vector<const VersionRow*> rows;
+  if (!version_) return rows;
+  const auto kept = static_cast<std::size_t>(options_.history - 1);  // Besides the new one.
+  std::size_t excess = versions_.size() > kept ? versions_.size() - kept : 0;
+  for (auto oldest = versions_.rbegin(); excess > 0 && rows.size() < kMaxTrimmed; ++oldest, --excess)
+    rows.push_back(&*oldest);
+  return rows;
+}
+
+// What the page pointed at, and the versions that went.
+void Publication::tell_of_released_bodies() const {
+  if (before_ && !name_same_body(before_->s3_key, meta_.s3_key)) tell_released(isr_, lease_.page, *before_);
+  for (const VersionRow* row : trimmed()) {
+    const bool told = before_ && !before_->current_sk && name_same_body(before_->s3_key, row->s3_key);
+    if (!told && !name_same_body(row->s3_key, meta_.s3_key)) tell_released(isr_, lease_.page, row->s3_key);
+  }
 }
 
 // Empty: META was changed by somebody; look again.
@@ -411,6 +451,22 @@ std::string_view name(PublishRefused::Reason reason) {
       return "request";
   }
   return "?";
+}
+
+Result<void> check_to_publish(const Isr& isr, const Rendered& rendered, const PublishOptions& options) {
+  if (auto good = check(rendered, options, isr); !good) return good;
+  if (options.ttl && *options.ttl <= rendered.revalidate) {
+    return invalid("a ttl of " + std::to_string(options.ttl->count()) +
+                   " s ends inside the freshness window of " + std::to_string(rendered.revalidate.count()) +
+                   " s: choose a longer ttl");
+  }
+  return isr.bodies.check(rendered.body.metadata);
+}
+
+std::optional<PublishRefused> certain_refusal(const Isr& isr, const Lease& lease,
+                                              const PublishOptions& options,
+                                              const std::optional<MetaRow>& before) {
+  return refusal_of(options, generations_of(isr, lease, options, before), before);
 }
 
 Task<Result<PublishOutcome>> publish(const Isr& isr, Lease lease, Rendered rendered, PublishOptions options) {

@@ -47,7 +47,7 @@ struct PublishOptions {
   std::optional<std::int64_t> generated_at = {};  // Default: when the lease was acquired.
   std::optional<RequestToComplete> request = {};
   // Of tags and tenant, read consistently after the lease was acquired and before the render began. Those of tags that the page
-  // does not get are left out.
+  // does not get are left out. Default: those in LOCK, if the lease comes without the time at which it was acquired.
   std::vector<SeenMark> seen_marks = {};
   // Guards besides token and expiry, which are always on.
   std::optional<std::int64_t> if_version = {};  // META's version must be this one; 0: it has none.
@@ -75,6 +75,13 @@ struct PublishRefused {
 std::string_view name(PublishRefused::Reason reason);
 
 using PublishOutcome = std::variant<Published, LeaseLost, PublishRefused>;
+
+// Before a page is rendered: whether one of these options could be published, whatever its bytes. `invalid` says what to change.
+Result<void> check_to_publish(const Isr& isr, const Rendered& rendered, const PublishOptions& options);
+// Likewise under the lease: why a publish over this META would certainly be refused.
+std::optional<PublishRefused> certain_refusal(const Isr& isr, const Lease& lease,
+                                              const PublishOptions& options,
+                                              const std::optional<MetaRow>& before);
 
 Task<Result<PublishOutcome>> publish(const Isr& isr, Lease lease, Rendered rendered, PublishOptions options);
 

@@ -32,7 +32,9 @@ class Regeneration {
   enum class Look { at_first, under_the_lease };
   Task<Result<Ended>> look(Look when);
   Task<Result<Ended>> claim_request();
+  Task<bool> keep_claim();
   Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
+  Task<Result<RegenerateOutcome>> refuse(Lease lease, PublishRefused refused);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
   Task<Result<RegenerateOutcome>> not_stored(Lease lease);
   Task<Result<RegenerateOutcome>> attach(RegenerateOutcome otherwise, std::string why);
@@ -53,17 +55,22 @@ class Regeneration {
 
   PageView seen_;
   std::optional<RequestClaim> claim_;
+  std::int64_t claimed_until_ = 0;
   std::optional<LeaseHeld> held_;  // Whom the lease was last found with.
 };
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
   for (int attempt = 0;; ++attempt) {
-    auto fresh = co_await look(Look::at_first);
+    Result<Ended> fresh = Ended();
+    if (attempt > 0 || !options_.just_looked || options_.request_id) fresh = co_await look(Look::at_first);
     if (!fresh && fresh.error().code == ErrorCode::unavailable && attempt > 0 && may_wait()) {
       co_await pause(isr_, attempt);
       continue;
     }
-    if (!fresh) co_return std::move(fresh).error();
+    if (!fresh) {
+      co_await hand_back(to_string(fresh.error()));
+      co_return std::move(fresh).error();
+    }
     if (*fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
 
     if (options_.request_id && !claim_) {
@@ -85,6 +92,7 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
         co_return NoTurn{};
       }
     }
+    if (claim_ && !co_await keep_claim()) continue;
     auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
     if (!acquired) {
       co_await hand_back(to_string(acquired.error()));
@@ -109,10 +117,13 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
 // Ends the matter when the page is fresh and its body is there.
 Task<Result<Regeneration::Ended>> Regeneration::look(Look when) {
   Result<PageView> seen = Error{};
+  std::vector<std::string> likely = options_.likely_tags;
+  if (seen_.meta) likely = seen_.meta->tags;
   if (when == Look::at_first) {
-    seen = co_await view(isr_, page_, Consistency::strong);
+    if (likely.empty()) likely = options_.tags;
+    seen = co_await view(isr_, page_, Consistency::strong, std::move(likely), options_.tags);
   } else {
-    seen = co_await view_before_render(isr_, page_, options_.tags);
+    seen = co_await view_before_render(isr_, page_, options_.tags, std::move(likely));
   }
   if (!seen) co_return std::move(seen).error();
   seen_ = *std::move(seen);
@@ -120,6 +131,10 @@ Task<Result<Regeneration::Ended>> Regeneration::look(Look when) {
   if (seen_.freshness.state != PageState::fresh) co_return Ended();
   const bool rejected = options_.even_if_fresh || seen_.meta == options_.rejected;
   if (rejected && !seen_.meta->pinned) co_return Ended();
+  // Nothing can be published over a pin, so nothing is rendered.
+  if (options_.even_if_fresh && seen_.meta->pinned) {
+    co_return Ended(PublishRefused{PublishRefused::Reason::pinned, seen_.meta});
+  }
   auto body = co_await isr_.bodies.read(seen_.meta->s3_key);
   if (!body && body.error().code != ErrorCode::corrupt) co_return std::move(body).error();
   if (!body || !*body) {
@@ -131,12 +146,20 @@ Task<Result<Regeneration::Ended>> Regeneration::look(Look when) {
 }
 
 Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
-  const auto wait = std::chrono::ceil<std::chrono::seconds>(options_.wait);
-  auto outcome =
-      co_await claim(isr_, page_, *options_.request_id, request_hash(options_.inputs), options_.lease + wait);
+  std::map<std::string, std::string> inputs = options_.inputs;
+  std::vector<std::string> others = options_.other_hashes;
+  if (inputs.empty()) {
+    const PublishPolicy policy{.history = options_.publish.history, .ttl = options_.publish.ttl};
+    inputs = request_inputs(page_, policy);
+    others = hashes_without_policy(page_, {});
+  }
+  // No longer than a lease, so that a crash holds the request up no longer than its page.
+  auto outcome = co_await claim(isr_, page_, *options_.request_id, request_hash(inputs), options_.lease,
+                                std::move(others));
   if (!outcome) co_return std::move(outcome).error();
   if (auto* ours = std::get_if<RequestClaim>(&*outcome)) {
     claim_ = std::move(*ours);
+    claimed_until_ = claim_->row.in_progress_expires_at.value_or(0);
     options_.publish.request = RequestToComplete{claim_->id, claim_->owner_token};
     co_return Ended();
   }
@@ -146,6 +169,21 @@ Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
   if (auto* busy = std::get_if<RequestInProgress>(&*outcome)) co_return Ended(std::move(*busy));
   if (auto* other = std::get_if<RequestMismatch>(&*outcome)) co_return Ended(std::move(*other));
   co_return Ended(std::get<RequestFailed>(*std::move(outcome)));
+}
+
+// While we wait for our turn or for somebody else's render. False: somebody has taken the request over meanwhile.
+Task<bool> Regeneration::keep_claim() {
+  if (isr_.now() + options_.lease.count() / 2 < claimed_until_) co_return true;
+  RequestClaim ours = *claim_;
+  auto extended = co_await extend(isr_, std::move(ours), options_.lease);
+  if (!extended) co_return true;  // Whether it is ours still, the publish will see.
+  if (const auto* changed = std::get_if<RequestChanged>(&*extended)) {
+    claimed_until_ = changed->row.in_progress_expires_at.value_or(0);
+    co_return true;
+  }
+  claim_.reset();
+  options_.publish.request.reset();
+  co_return false;
 }
 
 Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
@@ -162,14 +200,20 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
     co_await hand_back(to_string(fresh.error()));
     co_return std::move(fresh).error();
   }
-  if (seen_.meta && seen_.meta->pinned && seen_.freshness.state == PageState::missing) {
-    auto removed = co_await remove_purged_pin(isr_, page_, *seen_.meta);
+  // One that claims to be from the future would be back when that has come, if this render fails.
+  const bool ahead =
+      seen_.meta && seen_.meta->newest_generation() > isr_.now() + isr_.settings.clock_skew.count();
+  if (seen_.meta && (seen_.meta->pinned || ahead) && seen_.freshness.state == PageState::missing) {
+    auto removed = co_await remove_purged(isr_, page_, *seen_.meta);
     if (!removed) {
       [[maybe_unused]] auto released = co_await release(isr_, lease);
       co_await hand_back(to_string(removed.error()));
       co_return std::move(removed).error();
     }
-    seen_.meta.reset();
+    if (*removed) seen_.meta.reset();  // Or it is another by now, which whoever withdraws it must look at.
+  }
+  if (auto refused = certain_refusal(isr_, lease, options_.publish, seen_.meta)) {
+    co_return co_await refuse(std::move(lease), *std::move(refused));
   }
 
   std::stop_source lost;
@@ -208,8 +252,11 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
     co_return RenderFailed{*std::move(aborted)};
   }
   if (*rendered && (*rendered)->failed) {
-    rendered.emplace(Error{ErrorCode::unavailable,
-                           "the page came with status " + std::to_string((*rendered)->body.metadata.status)});
+    const int status = (*rendered)->body.metadata.status;
+    const bool told = status < 400 && !(*rendered)->why_not_stored.empty();
+    rendered.emplace(
+        Error{ErrorCode::unavailable,
+              told ? (*rendered)->why_not_stored : "the page came with status " + std::to_string(status)});
   }
   if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
   if (!(*rendered)->store) co_return co_await not_stored(std::move(lease));
@@ -228,10 +275,15 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   if (auto* gone = std::get_if<LeaseLost>(&*outcome)) {
     co_return co_await attach(std::move(*gone), "the lease was lost before the page was published");
   }
-  [[maybe_unused]] auto released = co_await release(isr_, lease);
-  auto refused = std::get<PublishRefused>(*std::move(outcome));
-  const std::string why = "not published: " + std::string(name(refused.reason));
-  co_return co_await attach(std::move(refused), why);
+  co_return co_await refuse(std::move(lease), std::get<PublishRefused>(*std::move(outcome)));
+}
+
+// Its guards do not hold: the lease is given back, and nobody backs off.
+Task<Result<RegenerateOutcome>> Regeneration::refuse(Lease lease, PublishRefused refused) {
+  [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
+  std::string why = "not published: " + std::string(name(refused.reason));
+  RegenerateOutcome outcome = std::move(refused);
+  co_return co_await attach(std::move(outcome), std::move(why));
 }
 
 // The render failed: everybody backs off.
@@ -275,8 +327,9 @@ Task<Result<RegenerateOutcome>> Regeneration::attach(RegenerateOutcome otherwise
   if (!claim_) co_return otherwise;
   auto meta = co_await get_meta(isr_, page_, Consistency::strong);
   const std::int64_t after = claim_->started_at + isr_.settings.clock_skew.count();
-  // A rollback dates its pin, not a render.
-  if (meta && *meta && !(*meta)->pinned && (*meta)->generated_at > after) {
+  // A rollback dates its pin, not a render; and a time that has not come by any clock says nothing.
+  const std::int64_t latest = isr_.now() + isr_.settings.clock_skew.count();
+  if (meta && *meta && !(*meta)->pinned && (*meta)->generated_at > after && (*meta)->generated_at <= latest) {
     RequestClaim ours = *claim_;
     auto completed = co_await complete(isr_, std::move(ours), (*meta)->s3_key);
     if (!completed) co_return std::move(completed).error();

@@ -41,15 +41,22 @@ enum class RegenerateEvent {
 };
 
 struct RegenerateOptions {
-  std::chrono::seconds lease{30};
+  std::chrono::seconds lease{10};  // Refreshed every third of it while the page is rendered.
   std::string owner = {};
   PublishOptions publish = {};  // Its `request` and `seen_marks` are filled in here.
   // Those that the page will get, as far as they are known before it is rendered. Of an invalidation of any other tag that the
   // page does not have already, clocks decide whether it came before the render or after.
   std::vector<std::string> tags = {};
-  // The idempotency key and the inputs that must be the same in every retry.
+  // Those that the page is thought to have now: their marks are read in the same round trip as META.
+  std::vector<std::string> likely_tags = {};
+  // The caller has just read the page and found that it is to be rendered: the first look is the one under the lease. A request
+  // with an id is looked at all the same, since it may be done.
+  bool just_looked = false;
+  // The idempotency key, and all inputs that must be the same in every retry. Empty: page and policy, so far as they are known
+  // here; request_inputs() joins them with your own. A record with one of the other hashes is of the same request, too.
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};
+  std::vector<std::string> other_hashes = {};
   // How long to wait for somebody else's render or request; zero: not at all.
   Duration wait{0};
   // Ends the waiting at once when it asks to stop.

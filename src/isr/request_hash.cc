@@ -95,6 +95,22 @@ std::string request_hash(const std::map<std::string, std::string>& inputs) {
   return sha256_hex(canonical_json(inputs));
 }
 
+std::map<std::string, std::string> request_inputs(const Page& page, const PublishPolicy& policy,
+                                                  std::map<std::string, std::string> own) {
+  own.emplace("page", page.pk);
+  own.emplace("history", std::to_string(policy.history));
+  if (policy.revalidate) own.emplace("revalidate_seconds", std::to_string(policy.revalidate->count()));
+  if (policy.ttl) own.emplace("ttl_seconds", std::to_string(policy.ttl->count()));
+  return own;
+}
+
+std::vector<std::string> hashes_without_policy(const Page& page,
+                                               const std::map<std::string, std::string>& own) {
+  std::vector<std::string> hashes{request_hash(own)};
+  if (own.empty()) hashes.push_back(request_hash({{"page", page.pk}}));
+  return hashes;
+}
+
 std::string canonical_json(const std::map<std::string, std::string>& inputs) {
   std::vector<std::pair<std::string_view, std::string_view>> members(inputs.begin(), inputs.end());
   std::sort(members.begin(), members.end(),

@@ -59,7 +59,8 @@ Task<Result<void>> note_first_seen(const Isr& isr, Page page, std::string id, Re
 
 // `unsure` tells whether an attempt had no answer: then it may yet arrive, whatever became of the others.
 Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string id, std::string hash,
-                                        std::chrono::seconds in_progress, bool& unsure) {
+                                        std::chrono::seconds in_progress,
+                                        std::vector<std::string> other_hashes, bool& unsure) {
   if (auto good = key_of_request_id(id); !good) co_return std::move(good).error();
   if (in_progress < kShortestLease) {
     co_return Error{ErrorCode::invalid, "a request must be in progress for " +
@@ -72,7 +73,7 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
   for (int attempt = 0;; ++attempt) {
     const std::int64_t now = isr.now();
     RequestRow row;
-    row.request_hash = hash;
+    row.request_hash = met ? met->request_hash : hash;
     row.owner_token = uuid_v4(isr.random);
     row.started_at = now;
     row.in_progress_expires_at = now + in_progress.count();
@@ -131,7 +132,9 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
     takeover.reset();
     if (*found && !(*found)->expired_at(isr.now())) {
       met = *std::move(found);
-      if (met->request_hash != hash) co_return RequestMismatch{*std::move(met)};
+      const bool same = met->request_hash == hash || std::find(other_hashes.begin(), other_hashes.end(),
+                                                               met->request_hash) != other_hashes.end();
+      if (!same) co_return RequestMismatch{*std::move(met)};
       if (met->status == RequestStatus::completed) co_return RequestCompleted{*std::move(met)};
       if (met->status == RequestStatus::failed && !met->retryable) co_return RequestFailed{*std::move(met)};
       const bool ours =
@@ -159,10 +162,10 @@ Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string i
 }  // namespace
 
 Task<Result<ClaimOutcome>> claim(const Isr& isr, Page page, std::string id, std::string hash,
-                                 std::chrono::seconds in_progress) {
+                                 std::chrono::seconds in_progress, std::vector<std::string> other_hashes) {
   bool unsure = false;
-  auto outcome =
-      co_await try_to_claim(isr, std::move(page), std::move(id), std::move(hash), in_progress, unsure);
+  auto outcome = co_await try_to_claim(isr, std::move(page), std::move(id), std::move(hash), in_progress,
+                                       std::move(other_hashes), unsure);
   if (!outcome && unsure && outcome.error().code == ErrorCode::unavailable) {
     outcome.error().code = ErrorCode::ambiguous;
   }

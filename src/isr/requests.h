@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/page.h"
@@ -33,6 +34,21 @@ std::string request_sk(std::string_view key);
 // inputs are UTF-8.
 std::string request_hash(const std::map<std::string, std::string>& inputs);
 std::string canonical_json(const std::map<std::string, std::string>& inputs);
+
+// How a page is to be published, so far as that is known before it is rendered.
+struct PublishPolicy {
+  std::optional<std::chrono::seconds> revalidate = {};  // Empty: the renderer decides.
+  int history = 0;
+  std::optional<std::chrono::seconds> ttl = {};
+};
+// The inputs of a request by default: `page` (its pk, which is made of tenant and cache key), `revalidate_seconds`, `history`,
+// `ttl_seconds`; and the caller's own, which win over these.
+std::map<std::string, std::string> request_inputs(const Page& page, const PublishPolicy& policy,
+                                                  std::map<std::string, std::string> own = {});
+// The hashes of the same request by whoever knows nothing of its policy: an earlier version of this library, a service that
+// hashes its own inputs alone, and, where there are none, the page alone.
+std::vector<std::string> hashes_without_policy(const Page& page,
+                                               const std::map<std::string, std::string>& own);
 
 // A record that is ours: only who shows its token completes it or gives it up.
 struct RequestClaim {
@@ -59,9 +75,10 @@ using ClaimOutcome =
     std::variant<RequestClaim, RequestCompleted, RequestInProgress, RequestMismatch, RequestFailed>;
 
 // Makes the record, or takes over one whose worker has died or has handed it back. It is in progress for that
-// long; extend it while the work runs.
+// long; extend it while the work runs. A record that has one of the `other_hashes` is of the same request, too, and keeps it.
 Task<Result<ClaimOutcome>> claim(const Isr& isr, Page page, std::string id, std::string hash,
-                                 std::chrono::seconds in_progress);
+                                 std::chrono::seconds in_progress,
+                                 std::vector<std::string> other_hashes = {});
 
 // Somebody else has the record, or it has ended.
 struct RequestLost {

@@ -103,7 +103,7 @@ void set_if(Attributes& attributes, std::string name, const std::vector<std::str
   if (!values.empty()) attributes.set(std::move(name), StringSet(values));
 }
 
-// A mark that was seen, as META has it: "3 1794746425 0 0 news", the row's counts and times and the tag; 0 is none.
+// A mark that was seen, as META and LOCK have it: "3 1794746425 0 0 news", the row's counts and times and the tag; 0 is none.
 std::string to_text(const SeenMark& seen) {
   const TagRow& row = seen.row;
   return std::to_string(row.invalidations) + ' ' + std::to_string(row.invalidated_at.value_or(0)) + ' ' +
@@ -125,6 +125,20 @@ std::optional<SeenMark> seen_mark(std::string_view text) {
   seen.row.purges = numbers[2];
   if (numbers[3] != 0) seen.row.purged_at = numbers[3];
   return seen;
+}
+
+std::vector<SeenMark> seen_marks_of(RowReader& row) {
+  std::vector<SeenMark> marks;
+  for (const std::string& text : row.texts("seen_marks")) {
+    if (auto seen = seen_mark(text)) {
+      marks.push_back(*std::move(seen));
+    } else {
+      row.wrong("seen_marks", Value(text), "four numbers and a tag");
+    }
+  }
+  std::sort(marks.begin(), marks.end(),
+            [](const SeenMark& left, const SeenMark& right) { return left.tag < right.tag; });
+  return marks;
 }
 
 // What META and VER# have in common.
@@ -180,15 +194,7 @@ Result<MetaRow> read_meta(const Item& item) {
   meta.pinned = row.boolean("pinned", false);
   meta.last_generated_at = row.integer("last_generated_at");
   meta.cache_key = row.text("cache_key");
-  for (const std::string& text : row.texts("seen_marks")) {
-    if (auto seen = seen_mark(text)) {
-      meta.seen_marks.push_back(*std::move(seen));
-    } else {
-      row.wrong("seen_marks", Value(text), "four numbers and a tag");
-    }
-  }
-  std::sort(meta.seen_marks.begin(), meta.seen_marks.end(),
-            [](const SeenMark& left, const SeenMark& right) { return left.tag < right.tag; });
+  meta.seen_marks = seen_marks_of(row);
   return row.finish(std::move(meta));
 }
 
@@ -203,6 +209,7 @@ Result<LockRow> read_lock(const Item& item) {
   lock.failures = row.integer("failures").value_or(0);
   lock.last_error = row.text("last_error");
   lock.backoff_token = row.text("backoff_token");
+  lock.seen_marks = seen_marks_of(row);
   return row.finish(std::move(lock));
 }
 
@@ -259,6 +266,14 @@ Result<TagRow> read_tag(const Item& item) {
   return row.finish(tag);
 }
 
+std::vector<std::string> to_texts(const std::vector<SeenMark>& marks) {
+  std::vector<std::string> texts;
+  texts.reserve(marks.size());
+  for (const SeenMark& mark : marks)
+    texts.push_back(to_text(mark));
+  return texts;
+}
+
 Item to_item(std::string_view pk, const MetaRow& row) {
   Item item{meta_key(pk), {}};
   Attributes& attributes = item.attributes;
@@ -266,10 +281,7 @@ Item to_item(std::string_view pk, const MetaRow& row) {
   set_if(attributes, "current_sk", row.current_sk);
   if (row.pinned) attributes.set("pinned", true);
   set_if(attributes, "last_generated_at", row.last_generated_at);
-  std::vector<std::string> seen;
-  for (const SeenMark& mark : row.seen_marks)
-    seen.push_back(to_text(mark));
-  set_if(attributes, "seen_marks", seen);
+  set_if(attributes, "seen_marks", to_texts(row.seen_marks));
   return item;
 }
 
@@ -284,6 +296,7 @@ Item to_item(std::string_view pk, const LockRow& row) {
   if (row.failures > 0) attributes.set("failures", row.failures);
   set_if(attributes, "last_error", row.last_error);
   set_if(attributes, "backoff_token", row.backoff_token);
+  set_if(attributes, "seen_marks", to_texts(row.seen_marks));
   return item;
 }
 

@@ -77,6 +77,8 @@ struct LockRow {
   // The token under which everybody waits after a failure. Whoever takes the lease puts another into lease_token, also
   // if it knows nothing of this one.
   std::optional<std::string> backoff_token = {};
+  // Of a render in steps: the marks that it found before it began, for whoever publishes under this lease. Sorted by tag.
+  std::vector<SeenMark> seen_marks = {};
 
   // Nobody has it: it only keeps everybody waiting.
   bool is_backoff() const { return backoff_token && *backoff_token == lease_token; }
@@ -146,6 +148,9 @@ Result<std::optional<Row>> read_if(const std::optional<Item>& item, Result<Row> 
 
 // What a row keeps of a message.
 std::string error_text(std::string_view message);
+
+// As the attribute `seen_marks` has them.
+std::vector<std::string> to_texts(const std::vector<SeenMark>& marks);
 
 Item to_item(std::string_view pk, const MetaRow& row);
 Item to_item(std::string_view pk, const LockRow& row);

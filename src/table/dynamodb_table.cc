@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include <boost/json.hpp>
 
 #include "facetheory/aws/credentials.h"
+#include "facetheory/aws/retry.h"
 #include "facetheory/aws/service_client.h"
 #include "facetheory/table/dynamodb_expression.h"
 #include "facetheory/table/dynamodb_json.h"
@@ -27,6 +30,8 @@ struct Failure {
   std::string message;
   json::value body;
 };
+
+constexpr std::size_t kMaxBatchKeys = 100;
 
 using Answer = std::variant<json::object, Failure>;
 
@@ -174,9 +179,10 @@ Result<ConditionFailed> condition_failed(const json::value& holder) {
   return ConditionFailed{std::move(stored).value()};
 }
 
-Result<std::vector<Item>> items_of(const json::object& answer) {
-  const json::value* list = answer.if_contains("Items");
-  if (list == nullptr || !list->is_array()) return Error{ErrorCode::corrupt, "expected an array \"Items\""};
+Result<std::vector<Item>> items_of(const json::object& answer, std::string_view member = "Items") {
+  const json::value* list = answer.if_contains(json::string_view(member.data(), member.size()));
+  if (list == nullptr || !list->is_array())
+    return Error{ErrorCode::corrupt, "expected an array \"" + std::string(member) + "\""};
   std::vector<Item> items;
   items.reserve(list->get_array().size());
   for (const json::value& entry : list->get_array()) {
@@ -185,6 +191,35 @@ Result<std::vector<Item>> items_of(const json::object& answer) {
     items.push_back(std::move(item).value());
   }
   return items;
+}
+
+// What a BatchGetItem found in this table.
+Result<std::vector<Item>> batch_items_of(const json::object& answer, const std::string& table) {
+  const json::value* responses = answer.if_contains("Responses");
+  if (responses == nullptr || !responses->is_object())
+    return Error{ErrorCode::corrupt, "expected an object \"Responses\""};
+  // Some leave out a table in which nothing was found.
+  if (!responses->get_object().contains(table)) return std::vector<Item>();
+  return items_of(responses->get_object(), table);
+}
+
+// The keys that a BatchGetItem did not get to.
+Result<std::vector<Key>> unprocessed_of(const json::object& answer, const std::string& table) {
+  std::vector<Key> keys;
+  const json::value* tables = answer.if_contains("UnprocessedKeys");
+  if (tables == nullptr || tables->is_null()) return keys;
+  const Error wrong{ErrorCode::corrupt, "expected an object \"UnprocessedKeys\" with \"Keys\" of this table"};
+  if (!tables->is_object()) return wrong;
+  const json::value* of_table = tables->get_object().if_contains(table);
+  if (of_table == nullptr) return keys;
+  const json::value* list = of_table->is_object() ? of_table->get_object().if_contains("Keys") : nullptr;
+  if (list == nullptr || !list->is_array()) return wrong;
+  for (const json::value& entry : list->get_array()) {
+    Result<Key> key = key_from_json(entry);
+    if (!key) return key.error();
+    keys.push_back(std::move(key).value());
+  }
+  return keys;
 }
 
 // Where the page ended; empty: it was the last.
@@ -198,9 +233,14 @@ Result<std::optional<Key>> last_key_of(const json::object& answer) {
 
 class DynamoDbTable final : public Table {
  public:
-  DynamoDbTable(std::string name, std::unique_ptr<ServiceClient> client, Clock& clock,
-                std::chrono::milliseconds create_timeout)
-      : name_(std::move(name)), client_(std::move(client)), clock_(clock), create_timeout_(create_timeout) {}
+  DynamoDbTable(std::string name, std::unique_ptr<ServiceClient> client, const Platform& platform,
+                RetryPolicy retry, std::chrono::milliseconds create_timeout)
+      : name_(std::move(name)),
+        client_(std::move(client)),
+        clock_(*platform.clock),
+        random_(*platform.random),
+        retry_(retry),
+        create_timeout_(create_timeout) {}
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
@@ -209,11 +249,16 @@ class DynamoDbTable final : public Table {
   enum class Kind { read, write, repeatable_write };
 
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;
   Task<Result<QueryPage>> do_query(Query query) override;
   Task<Result<ScanPage>> do_scan(Scan scan) override;
+
+  // One BatchGetItem of up to 100 different keys, which are removed from `keys` as they are answered. What was found.
+  Task<Result<std::vector<Item>>> get_some(std::set<Key>& keys, Consistency consistency);
 
   // One operation of DynamoDB's, whose name outlives the call; an answer that is neither what was asked for
   // nor a failure it documents is an error.
@@ -237,6 +282,8 @@ class DynamoDbTable final : public Table {
   const std::string name_;
   const std::unique_ptr<ServiceClient> client_;
   Clock& clock_;
+  Random& random_;
+  const RetryPolicy retry_;
   const std::chrono::milliseconds create_timeout_;
 };
 
@@ -360,6 +407,83 @@ Task<Result<std::optional<Item>>> DynamoDbTable::do_get(Key key, Consistency con
         "GetItem", {ErrorCode::corrupt, "asked for " + to_string(key) + ", got " + to_string(item->key)});
   }
   co_return std::optional<Item>(std::move(item).value());
+}
+
+// A key that is neither among the answers nor left unprocessed has no item. DynamoDB leaves keys unprocessed when the answer
+// would exceed 16 MB, and when some of its partitions are throttled.
+Task<Result<std::vector<Item>>> DynamoDbTable::get_some(std::set<Key>& keys, Consistency consistency) {
+  const std::string name = "BatchGetItem";
+  std::set<Key> asked;
+  json::array wanted;
+  for (auto key = keys.begin(); key != keys.end() && asked.size() < kMaxBatchKeys; ++key) {
+    wanted.push_back(to_json(*key));
+    asked.insert(*key);
+  }
+  json::object of_table;
+  of_table["Keys"] = std::move(wanted);
+  of_table["ConsistentRead"] = consistency == Consistency::strong;
+  json::object tables;
+  tables[name_] = std::move(of_table);
+  json::object request;
+  request["RequestItems"] = std::move(tables);
+  Result<json::object> answer = co_await ask(name, std::move(request), Kind::read);
+  if (!answer) co_return answer.error();
+
+  Result<std::vector<Item>> items = batch_items_of(*answer, name_);
+  if (!items) co_return in_context(name, items.error());
+  Result<std::vector<Key>> left = unprocessed_of(*answer, name_);
+  if (!left) co_return in_context(name, left.error());
+  for (const Item& item : *items) {
+    if (asked.contains(item.key)) continue;
+    co_return in_context(name,
+                         {ErrorCode::corrupt, "got " + to_string(item.key) + ", which was not asked for"});
+  }
+  for (const Key& key : *left) {
+    if (asked.erase(key) == 1) continue;
+    co_return in_context(
+        name, {ErrorCode::corrupt, "did not process " + to_string(key) + ", which was not asked for"});
+  }
+  for (const Key& key : asked)
+    keys.erase(key);
+  co_return items;
+}
+
+Task<Result<std::vector<std::optional<Item>>>> DynamoDbTable::do_get_all(std::vector<Key> keys,
+                                                                         Consistency consistency) {
+  if (keys.size() == 1) {
+    auto item = co_await do_get(std::move(keys[0]), consistency);
+    if (!item) co_return std::move(item).error();
+    std::vector<std::optional<Item>> alone;
+    alone.push_back(*std::move(item));
+    co_return alone;
+  }
+  std::set<Key> wanted(keys.begin(), keys.end());  // BatchGetItem refuses a key that is named twice.
+  std::map<Key, Item> found;
+  int attempt = 1;  // Of those in a row that brought nothing.
+  while (!wanted.empty()) {
+    const std::size_t before = wanted.size();
+    Result<std::vector<Item>> some = co_await get_some(wanted, consistency);
+    if (!some) co_return some.error();
+    for (Item& item : *some) {
+      Key key = item.key;
+      found.insert_or_assign(std::move(key), std::move(item));
+    }
+    const std::size_t answered = before - wanted.size();
+    if (answered == std::min(before, kMaxBatchKeys)) continue;
+    attempt = answered == 0 ? attempt + 1 : 2;
+    if (attempt > retry_.max_attempts) {
+      co_return Error{ErrorCode::unavailable, subject("BatchGetItem") + ": " + std::to_string(wanted.size()) +
+                                                  " keys were left unprocessed, which means throttling"};
+    }
+    co_await clock_.sleep_for(retry_delay(retry_, attempt, random_));
+  }
+  std::vector<std::optional<Item>> items;
+  items.reserve(keys.size());
+  for (const Key& key : keys) {
+    const auto one = found.find(key);
+    items.push_back(one != found.end() ? std::optional(one->second) : std::nullopt);
+  }
+  co_return items;
 }
 
 Task<Result<WriteOutcome>> DynamoDbTable::do_write(Write write, Durability) {
@@ -651,8 +775,8 @@ Result<std::unique_ptr<Table>> open_dynamodb_table(std::string name,
   auto client = std::make_unique<ServiceClient>(executor, std::move(endpoint).value(),
                                                 default_credentials(executor, platform), platform,
                                                 std::move(options.http), options.retry);
-  std::unique_ptr<Table> table = std::make_unique<DynamoDbTable>(std::move(name), std::move(client),
-                                                                 *platform.clock, options.create_timeout);
+  std::unique_ptr<Table> table = std::make_unique<DynamoDbTable>(std::move(name), std::move(client), platform,
+                                                                 options.retry, options.create_timeout);
   return table;
 }
 

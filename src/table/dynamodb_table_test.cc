@@ -337,6 +337,23 @@ TEST_F(DynamoDbFaults, ATokenOfAnotherTransactionIsRefused) {
   EXPECT_EQ(count(), 1);
 }
 
+TEST_F(DynamoDbFaults, SeveralItemsAreReadByOneRequestEachNamedOnce) {
+  ASSERT_TRUE(write(put()).has_value());
+  std::vector<Key> keys{key_, {key_.pk, "other"}, key_};
+  const auto found = run(table_.get_all(std::move(keys), Consistency::strong));
+  ASSERT_TRUE(found.has_value()) << to_string(found.error());
+  EXPECT_EQ(requests("BatchGetItem"), 1);
+  EXPECT_EQ(requests("GetItem"), 0);
+}
+
+TEST_F(DynamoDbFaults, AThrottledReadOfSeveralItemsIsRepeated) {
+  inject(ProxyFault::throttle, "BatchGetItem", 2);
+  std::vector<Key> keys{key_, {key_.pk, "other"}};
+  const auto found = run(table_.get_all(std::move(keys), Consistency::strong));
+  ASSERT_TRUE(found.has_value()) << to_string(found.error());
+  EXPECT_EQ(requests("BatchGetItem"), 3);
+}
+
 TEST_F(DynamoDbFaults, GarbageInAnswerToAReadIsAnErrorThatNamesTheEndpoint) {
   inject(ProxyFault::garbage, "GetItem");
   const Error error = error_of(get());
@@ -416,6 +433,57 @@ TEST(DynamoDbAccess, AnExpiredSessionIsUnauthorized) {
   const Error error = error_of(run(table->get({"p", "s"}, Consistency::strong)));
   EXPECT_EQ(error.code, ErrorCode::unauthorized) << to_string(error);
   EXPECT_THAT(error.message, HasSubstr("session has ended"));
+}
+
+// Keys that are left unprocessed: DynamoDB Local never does that.
+
+// {"pk": {"S": "p"}, "sk": {"S": sk}, ...}
+std::string row_in_json(std::string_view sk, std::string_view more = "") {
+  return R"({"pk":{"S":"p"},"sk":{"S":")" + std::string(sk) + "\"}" + std::string(more) + "}";
+}
+
+std::string batch_answer(std::string_view items, std::string_view unprocessed) {
+  std::string body = R"({"Responses":{"pages":[)" + std::string(items) + R"(]},"UnprocessedKeys":{)";
+  if (!unprocessed.empty()) body += R"("pages":{"Keys":[)" + std::string(unprocessed) + "]}";
+  return http_answer(200, body + "}}");
+}
+
+Result<std::vector<std::optional<Item>>> read_a_and_b(const ScriptedServer& server) {
+  auto table = opened("pages", Environment(aws_variables("dynamodb", server.url())));
+  std::vector<Key> keys{{"p", "a"}, {"p", "b"}};
+  return run(table->get_all(std::move(keys), Consistency::strong));
+}
+
+TEST(DynamoDbBatches, KeysThatAreLeftUnprocessedAreAskedForAgainAndNoOthers) {
+  const std::string a = row_in_json("a", R"(,"n":{"N":"1"})");
+  const std::string b = row_in_json("b", R"(,"n":{"N":"2"})");
+  const ScriptedServer server(answer_in_turn({batch_answer("", row_in_json("a") + "," + row_in_json("b")),
+                                              batch_answer(b, row_in_json("a")), batch_answer(a, "")}));
+  const auto found = read_a_and_b(server);
+  ASSERT_TRUE(found.has_value()) << to_string(found.error());
+  EXPECT_EQ((*found)[0], (Item{{"p", "a"}, {{"n", 1}}}));
+  EXPECT_EQ((*found)[1], (Item{{"p", "b"}, {{"n", 2}}}));
+  const std::vector<std::string> requests = server.requests();
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_THAT(requests[1], AllOf(HasSubstr(row_in_json("a")), HasSubstr(row_in_json("b"))));
+  EXPECT_THAT(requests[2], AllOf(HasSubstr(row_in_json("a")), testing::Not(HasSubstr(row_in_json("b")))));
+}
+
+TEST(DynamoDbBatches, KeysThatStayUnprocessedAreUnavailableNotAbsent) {
+  const ScriptedServer server(
+      answer_in_turn({batch_answer(row_in_json("b"), row_in_json("a")), batch_answer("", row_in_json("a"))}));
+  const Error error = error_of(read_a_and_b(server));
+  EXPECT_EQ(error.code, ErrorCode::unavailable) << to_string(error);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("BatchGetItem"), HasSubstr("unprocessed")));
+}
+
+TEST(DynamoDbBatches, AnAnswerToWhatWasNotAskedForIsCorrupt) {
+  const ScriptedServer items(answer_in_turn({batch_answer(row_in_json("c"), "")}));
+  EXPECT_EQ(error_of(read_a_and_b(items)).code, ErrorCode::corrupt);
+  const ScriptedServer left(answer_in_turn({batch_answer("", row_in_json("c"))}));
+  EXPECT_EQ(error_of(read_a_and_b(left)).code, ErrorCode::corrupt);
+  const ScriptedServer neither(answer_in_turn({http_answer(200, "{}")}));
+  EXPECT_EQ(error_of(read_a_and_b(neither)).code, ErrorCode::corrupt);
 }
 
 TEST(DynamoDbAccess, AnEndpointNobodyListensOnIsUnavailableAndNamed) {

@@ -23,6 +23,11 @@ Task<Result<std::optional<Item>>> FaultyTable::do_get(Key key, Consistency consi
   return meet_fault(*script_, "get", clock_, inner_->get(std::move(key), consistency));
 }
 
+Task<Result<std::vector<std::optional<Item>>>> FaultyTable::do_get_all(std::vector<Key> keys,
+                                                                       Consistency consistency) {
+  return meet_fault(*script_, "get_all", clock_, inner_->get_all(std::move(keys), consistency));
+}
+
 Task<Result<WriteOutcome>> FaultyTable::do_write(Write write, Durability durability) {
   return meet_fault(*script_, "write", clock_, inner_->write(std::move(write), durability));
 }

@@ -1,5 +1,5 @@
 // A table that wraps another and loses answers, delays, throttles, conflicts and fails, on command of a
-// script. Operations are named "get", "write", "transact", "query" and "scan" in the script.
+// script. Operations are named "get", "get_all", "write", "transact", "query" and "scan" in the script.
 #pragma once
 
 #include <memory>
@@ -23,6 +23,8 @@ class FaultyTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;

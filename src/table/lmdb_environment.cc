@@ -278,6 +278,26 @@ Result<LmdbEnvironment::Extent> LmdbEnvironment::measure() const {
                 .used_bytes = (info.me_last_pgno + 1) * pages.ms_psize};
 }
 
+std::optional<DiskUse> LmdbEnvironment::disk_use() {
+  const Result<Extent> extent = measure();
+  const Reader reader(*this);
+  if (!extent || reader.error() != 0) return std::nullopt;
+  // Beside the rows' file, what the processes share: of a fixed length, and never smaller.
+  std::uint64_t fixed = 0;
+  for (const char* name : {"/lock.mdb", "/leases"}) {
+    struct stat status{};
+    if (::stat((directory_ + name).c_str(), &status) == 0)
+      fixed += static_cast<std::uint64_t>(status.st_size);
+  }
+  DiskUse use{.used = fixed, .occupied = fixed + extent->file_bytes};
+  for (const MDB_dbi tree : {trees_.rows, trees_.leases}) {
+    MDB_stat stat{};
+    if (mdb_stat(reader.txn(), tree, &stat) != 0) return std::nullopt;
+    use.used += (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
+  }
+  return use;
+}
+
 Result<void> LmdbEnvironment::reserve(std::size_t bytes) const {
   Result<Extent> extent = measure();
   if (!extent) return extent.error();
@@ -361,16 +381,19 @@ LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment)
 }
 
 LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment, const LmdbLeases::Scope& scope)
+    : Reader(environment, std::span(&scope, 1)) {}
+
+LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment, std::span<const LmdbLeases::Scope> scopes)
     : environment_(environment), slot_(environment.slot_of_this_thread()) {
   txn_ = slot_.txn.exchange(nullptr, std::memory_order_acquire);
   const LmdbLeases& leases = *environment.leases_;
   Txn all_others_wait;
   for (int look = 1;; ++look) {
-    const std::uint64_t before = leases.changes(scope);
+    const std::uint64_t before = leases.changes(scopes);
     renew();
     if (error_ != 0) return;
-    leases_ = leases.rows(scope, mdb_txn_id(txn_));
-    if (leases.changes(scope) == before) return;
+    leases_ = leases.rows(scopes, mdb_txn_id(txn_));
+    if (leases.changes(scopes) == before) return;
     mdb_txn_reset(txn_);
     if (look == kLooksWithoutLock) {
       MDB_txn* begun = nullptr;

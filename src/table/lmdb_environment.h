@@ -70,6 +70,7 @@ class LmdbEnvironment {
     explicit Reader(LmdbEnvironment& environment);
     // With the leases of the same moment.
     Reader(LmdbEnvironment& environment, const LmdbLeases::Scope& scope);
+    Reader(LmdbEnvironment& environment, std::span<const LmdbLeases::Scope> scopes);
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
@@ -93,6 +94,9 @@ class LmdbEnvironment {
   const RecentCommits& commits() const { return commits_; }
 
   void submit(std::unique_ptr<LmdbJob> job);
+
+  // The pages of its trees, and the files' lengths; those of fixed length count as used. Empty: it cannot be told.
+  std::optional<DiskUse> disk_use();
 
  private:
   struct Deleter {

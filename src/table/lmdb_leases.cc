@@ -251,6 +251,21 @@ LeaseRows LmdbLeases::rows(const Scope& scope, std::uint64_t snapshot) const {
   return rows;
 }
 
+// Counts only grow, so that their sum is the same only while each of them is.
+std::uint64_t LmdbLeases::changes(std::span<const Scope> scopes) const {
+  std::uint64_t all = 0;
+  for (const Scope& scope : scopes)
+    all += changes(scope);
+  return all;
+}
+
+LeaseRows LmdbLeases::rows(std::span<const Scope> scopes, std::uint64_t snapshot) const {
+  LeaseRows all;
+  for (const Scope& scope : scopes)
+    all.merge(rows(scope, snapshot));
+  return all;
+}
+
 LmdbLeases::Place LmdbLeases::find(std::string_view key) const {
   const std::size_t b = Scope::row(key).bucket_;
   for (std::size_t e = 0; e < kEntries; ++e) {

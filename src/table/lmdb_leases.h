@@ -16,7 +16,7 @@
 // of changes, then the LMDB snapshot, then the rows, then the count again, and starts over if it is another. That is a
 // true picture of one moment: every change raises the count first, also before it writes over a place that a reader may
 // still be at. So while the count stays the same at most one change can fall into the reader's time, namely the one that
-// was announced before the reader began.
+// was announced before the reader began. With several buckets it is the same: there is one writer, and so one such change.
 //   - A row appearing, being replaced or removed: the reader sees the state before or after it. The writer has held the
 //     write lock since the announcement, so LMDB has not changed either since before the snapshot.
 //   - A mark: either way the row is seen by snapshots before that transaction only, and later ones see the mark.
@@ -31,6 +31,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -69,7 +70,10 @@ class LmdbLeases {
 
   // From any thread. `snapshot` is the number of the LMDB transaction that is read. A damaged row has a record that is none.
   std::uint64_t changes(const Scope& scope) const;
+  // Of several: another number after any change in one of them.
+  std::uint64_t changes(std::span<const Scope> scopes) const;
   LeaseRows rows(const Scope& scope, std::uint64_t snapshot) const;
+  LeaseRows rows(std::span<const Scope> scopes, std::uint64_t snapshot) const;
 
   // The others only with LMDB's write lock held. `transaction` is the number of that write transaction.
   void begin(std::uint64_t transaction);

@@ -41,9 +41,9 @@ class WaitedJob final : public LmdbJob {
 };
 
 // Runs `read` with the rows of one snapshot; the transaction ends before anything can be awaited.
-template <typename T, typename Read>
-Result<T> with_snapshot(LmdbEnvironment& environment, const LmdbLeases::Scope& scope, Read read) {
-  const LmdbEnvironment::Reader reader(environment, scope);
+template <typename T, typename Scopes, typename Read>
+Result<T> with_snapshot(LmdbEnvironment& environment, const Scopes& scopes, Read read) {
+  const LmdbEnvironment::Reader reader(environment, scopes);
   if (reader.error() != 0) return lmdb_error(reader.error(), "beginning a read", environment.directory());
   return read(LmdbRows(reader.txn(), environment.trees(), environment.directory(), reader.leases()));
 }
@@ -54,6 +54,7 @@ class LmdbTable final : public Table {
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
+  std::optional<DiskUse> disk_use() const override { return environment_->disk_use(); }
   std::optional<std::uint64_t> version() const override;
   std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override;
   bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
@@ -62,6 +63,8 @@ class LmdbTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;
@@ -127,6 +130,29 @@ Task<Result<std::optional<Item>>> LmdbTable::do_get(Key key, Consistency) {
   if (!attributes) co_return attributes.error();
   if (!*attributes) co_return std::optional<Item>();
   co_return std::optional<Item>(Item{std::move(key), **std::move(attributes)});
+}
+
+Task<Result<std::vector<std::optional<Item>>>> LmdbTable::do_get_all(std::vector<Key> keys, Consistency) {
+  using Items = std::vector<std::optional<Item>>;
+  std::vector<LmdbKey> where;
+  where.reserve(keys.size());
+  for (const Key& key : keys)
+    where.push_back(LmdbKey::of(key));
+  std::vector<LmdbLeases::Scope> scopes;
+  scopes.reserve(keys.size());
+  for (const LmdbKey& one : where)
+    scopes.push_back(LmdbLeases::Scope::row(one.bytes));
+  co_return with_snapshot<Items>(*environment_, scopes, [&](const LmdbRows& rows) -> Result<Items> {
+    Items items;
+    items.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Result<std::optional<Attributes>> attributes = rows.get(where[i], keys[i]);
+      if (!attributes) return std::move(attributes).error();
+      auto& item = items.emplace_back();
+      if (*attributes) item = Item{std::move(keys[i]), **std::move(attributes)};
+    }
+    return items;
+  });
 }
 
 Task<Result<QueryPage>> LmdbTable::do_query(Query query) {

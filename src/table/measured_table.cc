@@ -23,6 +23,11 @@ Task<Result<std::optional<Item>>> MeasuredTable::do_get(Key key, Consistency con
   return measure(observer_, "get", clock_, inner_->get(std::move(key), consistency));
 }
 
+Task<Result<std::vector<std::optional<Item>>>> MeasuredTable::do_get_all(std::vector<Key> keys,
+                                                                         Consistency consistency) {
+  return measure(observer_, "get_all", clock_, inner_->get_all(std::move(keys), consistency));
+}
+
 Task<Result<WriteOutcome>> MeasuredTable::do_write(Write write, Durability durability) {
   return measure(observer_, "write", clock_, inner_->write(std::move(write), durability));
 }

@@ -21,6 +21,7 @@ class MeasuredTable final : public Table {
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
+  std::optional<DiskUse> disk_use() const override { return inner_->disk_use(); }
   std::optional<std::uint64_t> version() const override { return inner_->version(); }
   std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
     return inner_->stamp(keys);
@@ -31,6 +32,8 @@ class MeasuredTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;

@@ -86,6 +86,9 @@ class ThrowingTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key, Consistency) override { co_return std::optional<Item>(); }
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys, Consistency) override {
+    co_return std::vector<std::optional<Item>>(keys.size());
+  }
   Task<Result<WriteOutcome>> do_write(Write, Durability) override { co_return WriteOutcome(Written{}); }
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem>, std::string) override {
     co_return TransactOutcome(Committed{});

@@ -41,6 +41,16 @@ Task<Result<std::optional<Item>>> MemoryTable::do_get(Key key, Consistency) {
   co_return std::optional<Item>(Item{std::move(key), row->second});
 }
 
+Task<Result<std::vector<std::optional<Item>>>> MemoryTable::do_get_all(std::vector<Key> keys, Consistency) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::optional<Item>> items(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto row = rows_.find(keys[i]);
+    if (row != rows_.end()) items[i] = Item{std::move(keys[i]), row->second};
+  }
+  co_return items;
+}
+
 Task<Result<WriteOutcome>> MemoryTable::do_write(Write write, Durability) {
   std::vector<TransactItem> items;
   items.push_back(as_transact_item(std::move(write)));

@@ -18,6 +18,8 @@ class MemoryTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;

@@ -7,6 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/base/whole_path.h"
 #include "facetheory/table/dynamodb_table.h"
 #include "facetheory/table/lmdb_table.h"
 #include "facetheory/table/memory_table.h"
@@ -51,6 +52,17 @@ Result<std::unique_ptr<Table>> open_table(std::string uri, const boost::asio::an
   return Error{
       ErrorCode::invalid,
       "\"" + uri + "\" is not a table URI; write memory:, lmdb:<directory>, dynamodb:<table> or dynamodb:"};
+}
+
+std::string complete_table_uri(const std::string& uri, const Environment& environment) {
+  constexpr std::string_view kLmdb = "lmdb:";
+  if (uri == "dynamodb:") {
+    auto name = environment.get(kTableName);
+    if (!name) name = environment.get(kTableNameAlias);
+    return uri + name.value_or("");
+  }
+  if (!uri.starts_with(kLmdb)) return uri;
+  return std::string(kLmdb) + whole_path(uri.substr(kLmdb.size()));
 }
 
 }  // namespace facetheory

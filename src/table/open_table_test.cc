@@ -72,6 +72,18 @@ TEST_F(OpenTableTest, TakesTheAliasWithAWarningThatNamesTheRightVariable) {
   EXPECT_THAT(log_, ElementsAre(HasSubstr("FACETHEORY_CACHE_TABLE_NAME=pages")));
 }
 
+TEST_F(OpenTableTest, CompletesAUriWithWhatTheEnvironmentAndTheWorkingFolderSay) {
+  const std::map<std::string, std::string, std::less<>> old = {{"APPTHEORY_CACHE_TABLE_NAME", "old"}};
+  const Environment alias(old);
+  const Environment both({{"FACETHEORY_CACHE_TABLE_NAME", "pages"}, {"APPTHEORY_CACHE_TABLE_NAME", "old"}});
+  EXPECT_EQ(complete_table_uri("dynamodb:", both), "dynamodb:pages");
+  EXPECT_EQ(complete_table_uri("dynamodb:", alias), "dynamodb:old");
+  EXPECT_EQ(complete_table_uri("dynamodb:", Environment()), "dynamodb:");
+  EXPECT_EQ(complete_table_uri("dynamodb:own", both), "dynamodb:own");
+  EXPECT_EQ(complete_table_uri("lmdb:/a/./b/../c/", both), "lmdb:/a/c");
+  EXPECT_EQ(complete_table_uri("memory:", both), "memory:");
+}
+
 TEST_F(OpenTableTest, SaysWhichVariablesAreMissing) {
   const auto table = open("dynamodb:");
   ASSERT_FALSE(table);

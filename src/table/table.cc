@@ -21,6 +21,15 @@ Task<Result<std::optional<Item>>> Table::get(Key key, Consistency consistency) {
   return do_get(std::move(key), consistency);
 }
 
+Task<Result<std::vector<std::optional<Item>>>> Table::get_all(std::vector<Key> keys,
+                                                              Consistency consistency) {
+  for (const Key& key : keys) {
+    if (Result<void> good = validate(key); !good)
+      return refused<std::vector<std::optional<Item>>>(std::move(good).error());
+  }
+  return do_get_all(std::move(keys), consistency);
+}
+
 Task<Result<WriteOutcome>> Table::write(Write write, Durability durability) {
   if (Result<void> good = validate(write); !good) return refused<WriteOutcome>(std::move(good).error());
   return do_write(std::move(write), durability);

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "facetheory/base/disk_use.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/table/changes.h"
@@ -120,6 +121,11 @@ class Table {
   // Reads one item. A missing item is an empty optional; an error means "could not tell".
   Task<Result<std::optional<Item>>> get(Key key, Consistency consistency);
 
+  // Reads several items: one answer for each key, in the order of the keys, and empty where there is no such item. A key may
+  // be named twice. Embedded tables read all of them at one moment, DynamoDB each at a moment of its own; either way a
+  // strong read sees every write that was acknowledged before it began. On DynamoDB it is one round trip for 100 keys.
+  Task<Result<std::vector<std::optional<Item>>>> get_all(std::vector<Key> keys, Consistency consistency);
+
   // One put, update or delete, if its condition holds.
   Task<Result<WriteOutcome>> write(Write write, Durability durability);
 
@@ -148,6 +154,9 @@ class Table {
   // the stamp. Quicker than that.
   virtual bool left_alone(const RowSet&, std::uint64_t from, std::uint64_t to) const { return from == to; }
 
+  // What the table takes on a disk of this machine; empty: it is not on one. Quick.
+  virtual std::optional<DiskUse> disk_use() const { return std::nullopt; }
+
   // Makes the table if it is not there and waits until it can be used; one of another shape is `invalid`.
   virtual Task<Result<void>> create() = 0;
   virtual Task<Result<TableDescription>> describe() = 0;
@@ -155,6 +164,8 @@ class Table {
  private:
   // Called with what validation let through.
   virtual Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) = 0;
+  virtual Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                                    Consistency consistency) = 0;
   virtual Task<Result<WriteOutcome>> do_write(Write write, Durability durability) = 0;
   virtual Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                                     std::string client_token) = 0;

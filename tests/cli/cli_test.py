@@ -7,6 +7,7 @@ Runs the cases whose name contains each WORD, or all. Each has a folder of its o
 of their time is waiting for leases to expire.
 """
 import base64
+import difflib
 import hashlib
 import inspect
 import pathlib
@@ -23,10 +24,10 @@ sys.path.insert(0, str(HERE.parent / "interop"))
 import regenerate_cases  # noqa: E402
 from dynamodb_local import TABLE, DynamoDbLocal  # noqa: E402
 import harness  # noqa: E402
-from harness import Cli, between, same  # noqa: E402
+from harness import Cli, between, same, until  # noqa: E402
 
 COMMANDS = ["serve", "explain", "doctor", "table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
-            "meta", "get", "versions", "rollback", "pin", "unpin", "list", "request claim", "request complete", "request fail",
+            "meta", "get", "versions", "rollback", "pin", "unpin", "diff", "list", "request claim", "request extend", "request complete", "request fail",
             "request show", "invalidate", "regenerate", "gc"]
 TOKEN = "0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55"  # nobody's
 
@@ -137,7 +138,8 @@ def malformed_durations_are_refused(cli):
 def malformed_numbers_are_refused(cli):
     publish = ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"]
     for option, texts in {"--history": ["-1", "81", "x", "1e2", "", "99999999999999999999"],
-                          "--generated-at": ["0", "-5", "now", "1731672000000", "1.5"], "--status": ["99", "1000", "ok"]}.items():
+                          "--generated-at": ["0", "-5", "now", "1731672000000", "1.5"], "--status": ["99", "100", "206", "304", "600", "1000", "ok"],
+                          "--header": ["Content-Length: 3", "transfer-encoding: chunked", "ETag: \"a\"", "Set-Cookie: a=b", "Connection: close"]}.items():
         for text in texts:
             cli(*publish, option, text).is_("usage", 2).says(f"{option}: ")
     for text in ("version=", "version=x", "version=-1", "version=9223372036854775808", "versoin=7", "monotonous", ""):
@@ -183,11 +185,11 @@ def a_page_is_named_once(cli):
 
 
 def a_table_or_bodies_that_cannot_be_is_refused(cli):
-    cli("meta", "/x", "--table", "sqlite:x").is_("usage", 2).says("sqlite:x", "--table", "FACETHEORY_TABLE")
-    cli("meta", "/x", "--bodies", "ftp://x").is_("usage", 2).says("ftp://x", "--bodies", "FACETHEORY_BODIES")
+    cli("meta", "/x", "--table", "sqlite:x").is_("usage", 2).says("--table", "sqlite:x", "dynamodb:<table>")
+    cli("meta", "/x", "--bodies", "ftp://x").is_("usage", 2).says("--bodies", "ftp://x", "s3://bucket/prefix")
     cli.with_environment(FACETHEORY_TABLE="lmdb:")("meta", "/x").is_("usage", 2).says("lmdb:<directory>", "FACETHEORY_TABLE")
     cli("meta", "/x", "--table", "dynamodb:").is_("usage", 2).says("FACETHEORY_CACHE_TABLE_NAME")
-    cli("meta", "/x", "--bodies", "s3:").is_("usage", 2).says("FACETHEORY_ISR_BUCKET")
+    cli("get", "/x", "--bodies", "s3:").is_("usage", 2).says("FACETHEORY_ISR_BUCKET")
     cli.file("file")
     answer = cli("meta", "/x", "--table", "lmdb:file/table")
     same((answer.code in (1, 2), answer["outcome"] in ("failed", "usage")), (True, True))
@@ -200,8 +202,6 @@ def the_environment_names_table_and_bodies(cli):
     same((cli.folder / "here/t").is_dir() and (cli.folder / "here/b").is_dir(), True)
     same((cli.folder / "facetheory-data").exists(), False)
     named("meta", "/x", "--table", "memory:").is_("missing")
-    answer = cli.with_environment(FACETHEORY_CACHE_TABLE_NAME="pages")("meta", "/x").is_("missing")
-    answer.says("warning", "FACETHEORY_CACHE_TABLE_NAME", "FACETHEORY_TABLE")
 
 
 def an_answer_that_cannot_be_written_is_a_failure(cli):
@@ -223,7 +223,7 @@ def a_table_is_made_and_described(cli):
         answer = cli("table", command).is_("done", status="ACTIVE", items=0, expires_rows=False)
         same(answer["uri"].startswith("lmdb:"), True)
     cli.publish("/x")
-    cli("table", "describe").is_("done", items=1)
+    cli("table", "describe").is_("done", items=2)  # META, and the row by which table and bodies know each other.
 
 
 def a_key_is_computed_without_a_table(cli):
@@ -364,6 +364,22 @@ def publishing_completes_a_request(cli):
     cli("request", "show", "/x", "--id", "r").is_("found", status="COMPLETED", result_s3_key=published["s3_key"])
 
 
+def a_render_in_steps_is_ordered_by_the_table_and_not_by_clocks(cli):
+    words = ["--body", "-", "--revalidate", "1h", "--tag", "news"]
+    cli.publish("/x", "--tag", "news")
+    cli("invalidate", "--tag", "news")
+    cli.publish("/x", "--tag", "news")
+    cli("get", "/x").is_("fresh")
+    token = cli("lease", "acquire", "/x")["lease_token"]
+    cli("invalidate", "--tag", "news")
+    cli("publish", "/x", "--token", token, *words, stdin=b"late").is_("published")
+    cli("get", "/x").is_("stale", reason="its tag news was invalidated")
+    token = cli("lease", "acquire", "/new", "--tag", "news")["lease_token"]
+    cli("publish", "/new", "--token", token, *words, stdin=b"new").is_("published")
+    cli("get", "/new").is_("fresh")
+    cli("lease", "acquire", "/y", "--tag", "").is_("usage", 2).says("--tag: ")
+
+
 def the_row_alone_is_judged_by_meta_and_all_by_get(cli):
     cli("meta", "/x").is_("missing", pk=f"CACHE#{sha256('/x')}")
     cli("get", "/x").is_("missing", 1).says("is missing", "facetheory regenerate")
@@ -389,6 +405,7 @@ def people_get_text(cli):
 
 def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
     cli = cli.with_environment(FACETHEORY_BODIES="file:bodies")
+    cli.publish("/first")  # With it comes the object by which table and bodies know each other.
     for key, harm in (("/gone", lambda path: path.unlink()), ("/damaged", lambda path: path.write_bytes(path.read_bytes()[:-2] + b"X\n"))):
         bodies = cli.folder / "bodies"
         before = set(bodies.rglob("*"))
@@ -424,7 +441,7 @@ def versions_are_listed_rolled_back_and_unpinned(cli):
     cli("rollback", "/x", listed[2]["sk"]).is_("rolled_back", pinned=True, s3_key=listed[2]["s3_key"], current_sk=listed[2]["sk"])
     same(cli.plain("get", "/x").out, b"two")
     cli("invalidate", "/x").is_("pinned", 3).says("facetheory unpin", "--purge")
-    cli("regenerate", "/x", "--revalidate", "60s", "--force", "--", "false").is_("fresh", pinned=True)
+    cli("regenerate", "/x", "--revalidate", "60s", "--force", "--", "false").is_("pinned", 3, pinned=True).says("facetheory unpin")
     token = cli("lease", "acquire", "/x").is_("acquired")["lease_token"]
     cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"new").is_("pinned", 3).says("facetheory unpin")
     cli("rollback", "/x", listed[1]["sk"].removeprefix("VER#")).is_("rolled_back")
@@ -435,6 +452,56 @@ def versions_are_listed_rolled_back_and_unpinned(cli):
     cli("meta", "/x").is_("stale")
     cli("pin", "/x").is_("pinned", pinned=True)
     cli("meta", "/x").is_("fresh", reason="it is pinned")
+
+
+def kept_versions_and_bodies_are_printed(cli):
+    for body in (b"one", b"two"):
+        cli.publish("/x", "--history", "3", body=body)
+    new, old = cli("versions", "/x")["versions"]
+    same(cli.plain("get", "/x", "--version", old["sk"]).out, b"one")
+    same(cli.plain("get", "/x", "--version", new["sk"].removeprefix("VER#")).out, b"two")
+    cli("get", "/x", "--version", old["sk"]).is_("found", body="one", s3_key=old["s3_key"], version=1, pk=f"CACHE#{sha256('/x')}")
+    same(cli.plain("get", "--s3-key", old["s3_key"]).out, b"one")
+    cli("get", "--s3-key", old["s3_key"]).is_("found", body="one", s3_key=old["s3_key"])
+    cli("get", "/x", "--version", "VER#nothing").is_("missing", 1).says("VER#nothing", "facetheory versions")
+    cli("get", "--s3-key", "nothing.html").is_("missing", 1).says("nothing.html")
+    cli("get", "/x", "--s3-key", "nothing.html").is_("usage", 2).says("--s3-key")
+
+
+def two_versions_are_compared(cli):
+    text = [f"line {number}" for number in range(30)]
+    changed = text[:3] + ["inserted"] + text[3:20] + ["changed"] + text[21:-1] + ["last"]
+    cli.publish("/x", "--history", "9", body="\n".join(text).encode())
+    cli.publish("/x", "--history", "9", body="\n".join(changed).encode())
+    cli.publish("/x", "--history", "9", "--status", "203", body=b"\xff\x00")
+    binary, new, old = (row["sk"] for row in cli("versions", "/x")["versions"])
+
+    answer = cli("diff", "/x", old, new).is_("differs", to=new, from_bytes=len("\n".join(text)), to_sha256=sha256("\n".join(changed)), **{"from": old})
+    head = ["status: 200", "content-type: text/html; charset=utf-8", ""]
+    expected = difflib.unified_diff(head + text, head + changed, old, new, lineterm="", n=3)
+    found = [line for line in answer["diff"].splitlines() if not line.startswith("\\")]
+    same(found, list(expected))
+    same(answer["diff"].count("\n\\ No newline at end of file\n"), 2)
+    same(cli.plain("diff", "/x", old, new).out.decode(), answer["diff"])
+
+    same((cli.plain("diff", "/x", old, old).code, cli.plain("diff", "/x", old, old).out), (0, b""))
+    cli("diff", "/x", old, old).is_("same")
+    cli("diff", "--pk", f"CACHE#{sha256('/x')}", old, new.removeprefix("VER#")).is_("differs", diff=answer["diff"])
+    current = cli("diff", "/x", new).is_("differs", to="META", to_bytes=2)
+    same("diff" in current, False)  # it is no text
+    same(cli.plain("diff", "/x", new).out.decode().splitlines()[-1], f"+2 bytes, SHA-256 {current['to_sha256']}")
+    cli("diff", "/x", binary).is_("same")
+    cli("diff", "/x", old, "VER#nothing").is_("missing", 1).says("VER#nothing", "facetheory versions")
+    cli("diff", "/y", old).is_("missing", 1)
+    cli("diff", "/x").is_("usage", 2).says("A is missing")
+
+
+def pages_with_nothing_in_common_are_compared_too(cli):
+    for word in ("a", "b"):
+        cli.publish("/x", "--history", "9", body="".join(f"{word} {number}\n" for number in range(5000)).encode())
+    new, old = (row["sk"] for row in cli("versions", "/x")["versions"])
+    lines = cli("diff", "/x", old, new).is_("differs")["diff"].splitlines()
+    same((sum(line.startswith("-a ") for line in lines), sum(line.startswith("+b ") for line in lines)), (5000, 5000))
 
 
 def versions_that_are_not_there_are_told(cli):
@@ -482,7 +549,7 @@ def requests_are_claimed_completed_and_shown(cli):
     cli("request", "complete", "/x", "--id", "r", "--token", TOKEN, "--result", "k").is_("lost", 3).says("request show")
     cli("request", "complete", "/x", "--id", "r", "--token", claimed["owner_token"], "--result", "k").is_(
         "completed", status="COMPLETED", result_s3_key="k")
-    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_("completed", result_s3_key="k")
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_("completed", 3, result_s3_key="k")
     shown = cli("request", "show", "/x", "--id", "r").is_("found", status="COMPLETED", result_s3_key="k")
     same("owner_token" in shown, False)
     cli("request", "show", "/x", "--id", "other").is_("missing")
@@ -546,6 +613,106 @@ def tags_and_tenants_are_invalidated_apart(cli):
     cli("get", "/x").is_("fresh")
 
 
+def pages_without_a_tenant_are_found_by_their_tags_without_one(cli):
+    pk = "CACHE#default::/news/{slug}?slug=a"  # FaceTheory's, whose applications without tenants write "default"
+    for tenant in ([], ["--tenant", "default"]):
+        token = cli("lease", "acquire", "--pk", pk, "--tag", "news").is_("acquired")["lease_token"]
+        cli("publish", "--pk", pk, "--token", token, "--body", "-", "--revalidate", "1h", "--tag", "news", stdin=b"x").is_("published")
+        cli("get", "--pk", pk).is_("fresh")
+        cli("invalidate", "--tag", "news", "--tenant", "acme").is_("invalidated")
+        cli("get", "--pk", pk).is_("fresh")
+        cli("invalidate", "--tag", "news", *tenant).is_("invalidated")
+        cli("get", "--pk", pk).is_("stale")
+
+
+def the_answer_says_whom_an_invalidation_reaches(cli):
+    cli.publish("/x", "--tag", "news")
+    for words in (["--tag", "news"], ["--tag", "news", "--purge"], ["--whole-tenant", "acme"]):
+        same("not readers that know only META" in cli("invalidate", *words)["reaches"], True)
+    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", reaches="every reader")
+    same("reaches" in cli("invalidate", "/x"), False)
+
+
+def every_page_of_a_tag_is_closed_for_readers_that_know_only_meta(cli):
+    for key in ("/a", "/b", "/c"):
+        cli.publish(key, "--tag", "news")
+    cli.publish("/other", "--tag", "home")
+    cli.publish("/a", "--tag", "news", "--tenant", "acme")
+    cli("invalidate", "--tag", "news", "--every-page", "--dry-run").is_("would", seen=3, closed=3, removed=0)
+    cli("get", "/a").is_("fresh")
+    same(cli("meta", "/a")["generated_at"] > 0, True)
+    cli("invalidate", "--tag", "news").is_("invalidated")
+    same(cli("meta", "/a")["generated_at"] > 0, True)  # that is what others see
+    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", seen=3, closed=3, removed=0, pinned=0, already_closed=0, current=0)
+    for key in ("/a", "/b", "/c"):
+        cli("meta", key).is_("stale", generated_at=0)
+    cli("get", "/other").is_("fresh")
+    cli("get", "/a", "--tenant", "acme").is_("fresh")
+    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", seen=3, closed=0, already_closed=3)
+
+
+def every_page_of_a_purged_tenant_is_removed(cli):
+    for key in ("/a", "/b"):
+        cli.publish(key, "--tenant", "acme", "--history", "2")
+    cli("pin", "/b", "--tenant", "acme").is_("pinned")
+    cli("invalidate", "--whole-tenant", "acme", "--every-page").is_("invalidated", seen=2, closed=1, pinned=1)
+    cli("invalidate", "--whole-tenant", "acme", "--purge", "--every-page").is_("purged", seen=2, removed=2)
+    for key in ("/a", "/b"):
+        cli("meta", key, "--tenant", "acme").is_("missing", reason="there is no META row")
+    same(len(cli("versions", "/a", "--tenant", "acme")["versions"]), 1)
+
+
+def a_pass_over_every_page_goes_on_where_it_stopped(cli):
+    for i in range(5):
+        cli.publish(f"/{i}", "--tag", "news")
+    words = ["invalidate", "--tag", "news", "--every-page", "--rate", "1000"]
+    first = cli(*words, "--limit", "2").is_("invalidated", seen=2, closed=2, invalidations=1)
+    same("seen so far" in first["reaches"], True)
+    second = cli(*words, "--limit", "2", "--after", first["after"]).is_("invalidated", seen=2, closed=2)
+    same("invalidations" in second, False)
+    cli.publish("/0", "--tag", "news")  # Rendered since: going on does not invalidate it again.
+    last = cli(*words, "--after", second["after"]).is_("invalidated", seen=1, closed=1, reaches="every reader")
+    same("after" in last, False)
+    again = cli(*words, "--after", "start").is_("invalidated", seen=5, closed=0)
+    same(again["already_closed"] + again["current"], 5)
+    same(cli("meta", "/0")["generated_at"] > 0, again["current"] == 1)
+    text = cli.plain(*words, "--limit", "1").out.decode()
+    same("after" in text and "closed" in text and "reaches" in text, True)
+
+
+def a_pass_that_is_interrupted_prints_its_cursor(cli):
+    for i in range(3):
+        cli.publish(f"/{i}", "--tag", "news")
+    process = cli.start("invalidate", "--tag", "news", "--every-page", "--rate", "1")
+    until(lambda: any(cli("meta", f"/{i}")["generated_at"] == 0 for i in range(3)), "a page is closed")
+    process.send_signal(signal.SIGINT)
+    stopped = cli.finish(process).is_("interrupted", 130).says("--after '")
+    cli("invalidate", "--tag", "news", "--every-page", "--after", stopped["after"]).is_("invalidated", reaches="every reader")
+    for i in range(3):
+        cli("meta", f"/{i}").is_("stale", generated_at=0)
+
+
+def what_belongs_to_a_pass_over_every_page_is_refused_without_one(cli):
+    for words in (["--dry-run"], ["--rate", "5"], ["--limit", "5"], ["--after", "start"]):
+        cli("invalidate", "--tag", "news", *words).is_("usage", 2).says("--every-page")
+    cli("invalidate", "/x", "--every-page").is_("usage", 2).says("--every-page")
+    cli("invalidate", "--tag", "news", "--every-page", "--after", "elsewhere").is_("usage", 2).says("--after")
+    cli("invalidate", "--tag", "news", "--every-page", "--after", "start").is_("usage", 2).says("--after")
+    cli("invalidate", "--tag", "news", "--every-page", "--rate", "0").is_("usage", 2).says("--rate")
+
+
+def a_copied_table_deletes_nothing_of_the_originals(cli):
+    original = ["--table", "lmdb:original", "--bodies", "file:bodies"]
+    copy = ["--table", "lmdb:copy", "--bodies", "file:bodies"]
+    cli("regenerate", "/a", "--revalidate", "60s", *original, "--", "echo", "a").is_("regenerated")
+    shutil.copytree(cli.folder / "original", cli.folder / "copy")
+    cli("regenerate", "/b", "--revalidate", "60s", *original, "--", "echo", "b").is_("regenerated")
+    for _ in range(3):
+        cli("gc", "--grace", "0s", *copy).is_("failed", 1).says("a copy of lmdb:", "original", "file:")
+        time.sleep(0.4)
+    same(cli.plain("get", "/b", *original).out, b"b\n")
+
+
 def garbage_is_collected_in_two_passes(cli):
     token = cli("lease", "acquire", "/x")["lease_token"]
     cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "1h", stdin=b"first").is_("published")
@@ -560,6 +727,21 @@ def garbage_is_collected_in_two_passes(cli):
 
 
 # --- DynamoDB: rows that others wrote, tables that are not there ---
+
+def one_node_sweeps_at_a_time(cli, table):
+    cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:swept-alone")
+    cli("table", "create").is_("done")
+    now = int(time.time())
+
+    def sweeps_until(time_of_its_end):
+        table.client.put_item(TableName="swept-alone", Item={"pk": "GC#SWEEP", "sk": "LOCK", "lease_token": "t", "owner": "gateway-7",
+                                                     "lease_expires_at": time_of_its_end})
+    sweeps_until(now + 60)
+    cli("gc").is_("held", 3, lease_expires_at=now + 60).says("gateway-7 sweeps already")
+    cli("gc", "--dry-run").is_("done")
+    sweeps_until(now)
+    cli("gc").is_("done")
+
 
 def rows_of_wrong_type_are_told(cli, table):
     now = int(time.time())
@@ -619,16 +801,135 @@ def a_server_that_is_not_there_is_told(cli):
 
 
 def the_protocol_works_on_dynamodb(cli):
+    cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:protocol-alone")  # `gc` refuses a table with rows that cannot be read.
+    cli("table", "create").is_("done")
     key = "/dynamodb"
     first = cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "echo", "one").is_("regenerated", version=1)
     same(cli.plain("get", key).out, b"one\n")
     cli("invalidate", key).is_("invalidated")
-    cli("regenerate", key, "--revalidate", "1h", "--id", "job", "--", "false").is_("replayed", result_s3_key=first["s3_key"])
+    cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "false").is_("replayed", result_s3_key=first["s3_key"])
+    cli("regenerate", key, "--revalidate", "1h", "--id", "job", "--", "false").is_("mismatch", 3)
     cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--", "echo", "two").is_("regenerated", version=2)
     cli("rollback", key, first["current_sk"]).is_("rolled_back")
     same(cli.plain("get", key).out, b"one\n")
     cli("unpin", key).is_("unpinned")
     cli("gc", "--dry-run").is_("done", table_expires_rows=True)
+
+
+# --- Which stores are used, and whose the bodies are ---
+
+def unnamed(cli, **variables):
+    """In DynamoDB's environment, without what names stores there."""
+    rest = {name: value for name, value in cli.environment.items() if not name.startswith("FACETHEORY_")}
+    other = Cli(cli.program, cli.folder)
+    other.environment = rest | variables
+    return other
+
+
+def one_rule_chooses_the_stores(cli):
+    cli.file("facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n[routes.mistake\n")
+    unnamed(cli)("table", "describe").is_("usage", 2).says("facetheory.toml:4")
+    # A mistake elsewhere is the gateway's, and no reason to refuse an invalidation.
+    cli.file("facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\nunheard_of = 1\nlisten = 5\n")
+    cli.file("data.toml", b"data = 'of-data'\n")
+    cli.file("empty.toml", b"origin = 'http://127.0.0.1:1'\n")
+    specified = {"FACETHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_ISR_BUCKET": "bucket"}
+    variables = {"FACETHEORY_TABLE": "lmdb:of-variable/t", "FACETHEORY_BODIES": "file:of-variable/b"}
+
+    def here(path):
+        return f"{cli.folder.resolve()}/{path}"
+    option = ("--table", "lmdb:of-option/t", "--bodies", "file:of-option/b")
+    for words, environment, table, table_by, bodies, bodies_by in (
+            (option, variables | specified, f"lmdb:{here('of-option/t')}", "--table", f"file:{here('of-option/b')}", "--bodies"),
+            (("--data", "of-option"), variables, f"lmdb:{here('of-option/table')}", "--data", f"lmdb:{here('of-option/bodies')}", "--data"),
+            ((*option[:2], "--data", "of-option"), variables, f"lmdb:{here('of-option/t')}", "--table", f"lmdb:{here('of-option/bodies')}", "--data"),
+            ((), variables | specified, f"lmdb:{here('of-variable/t')}", "FACETHEORY_TABLE", f"file:{here('of-variable/b')}", "FACETHEORY_BODIES"),
+            ((), specified, f"lmdb:{here('of-file/t')}", "table in facetheory.toml:2", f"file:{here('of-file/b')}", "bodies in facetheory.toml:3"),
+            (("--config", "data.toml"), specified, f"lmdb:{here('of-data/table')}", "data in data.toml:1", f"lmdb:{here('of-data/bodies')}", "data in data.toml:1"),
+            (("--config", "empty.toml"), specified, f"dynamodb:{TABLE}", "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/isr", "FACETHEORY_ISR_BUCKET"),
+            (("--config", "empty.toml"), specified | {"FACETHEORY_ISR_PREFIX": "p"}, f"dynamodb:{TABLE}", "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/p",
+             "FACETHEORY_ISR_BUCKET"),
+            (("--config", "empty.toml"), {"APPTHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_BODIES": "s3://b/p"}, f"dynamodb:{TABLE}",
+             "APPTHEORY_CACHE_TABLE_NAME", "s3://b/p", "FACETHEORY_BODIES"),
+            (("--config", "empty.toml"), {}, f"lmdb:{here('facetheory-data/table')}", "the default", f"lmdb:{here('facetheory-data/bodies')}", "the default")):
+        answer = unnamed(cli, **environment)("table", "describe", *words).is_("done", table_by=table_by, bodies=bodies, bodies_by=bodies_by)
+        same(answer["uri"].replace("lmdb:./", "lmdb:"), table)
+    # The gateway, by the same rule, of a file that is right in all of it.
+    cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n")
+    for words, environment, table, bodies in (((), specified, "lmdb:of-file/t", "file:of-file/b"), (option, variables, "lmdb:of-option/t", "file:of-option/b"),
+                                              ((), variables, "lmdb:of-variable/t", "file:of-variable/b")):
+        unnamed(cli, **environment)("serve", "--check-config", *words).is_("ok", table=table, bodies=bodies)
+    unnamed(cli)("meta", "/x", "--config", "nowhere.toml").is_("usage", 2).says("nowhere.toml")
+    cli.file("facetheory.toml", b"table = 5\n")
+    unnamed(cli)("invalidate", "/x").is_("usage", 2).says("facetheory.toml:1", "table")
+
+
+def the_variable_of_the_specification_names_the_table_for_every_command(cli, table):
+    """In the gateway's environment an invalidation is not lost in a folder. It needs no bodies, and so no bucket."""
+    named = unnamed(cli, FACETHEORY_CACHE_TABLE_NAME=TABLE)
+    named("invalidate", "--tag", "specified", "--purge").is_("purged")
+    same(table.client.get_item(TableName=TABLE, Key={"pk": "TAG#specified", "sk": "META"}, ConsistentRead=True)["Item"]["purges"], 1)
+    named("lease", "acquire", "/specified").is_("acquired")
+    named("lease", "show", "/specified").is_("held")
+    named("meta", "/specified").is_("missing")
+    named("versions", "/specified").is_("done")
+    named("request", "claim", "/specified", "--id", "r").is_("claimed")
+    named("list").is_("done")
+    same((cli.folder / "facetheory-data").exists(), False)
+
+
+def a_shared_table_with_bodies_of_one_machine_is_refused_everywhere(cli):
+    named = unnamed(cli, FACETHEORY_CACHE_TABLE_NAME=TABLE)
+    for words in ([], ["--bodies", "lmdb:b"], ["--bodies", "memory:"], ["--table", f"dynamodb:{TABLE}", "--data", "d"]):
+        for command in (["regenerate", "/x", "--revalidate", "60s", "--", "touch", "rendered"], ["get", "/x"], ["gc"],
+                        ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"]):
+            named(*command[:1], *words, *command[1:]).is_("usage", 2).says("the table is shared", "s3://bucket", "FACETHEORY_ISR_BUCKET")
+        named("serve", "--origin", "http://127.0.0.1:1", "--check-config", *words).is_("usage", 2).says("the table is shared")
+        same("the table is shared" in named("table", "describe", *words).is_("done")["trouble"], True)
+    same((cli.folder / "rendered").exists(), False)
+    same((cli.folder / "facetheory-data").exists(), False)
+
+
+def gc_deletes_nothing_that_belongs_to_another_table(cli, table):
+    """The session that once deleted everything: the gateway's environment, somebody else's bodies."""
+    owner = unnamed(cli, FACETHEORY_TABLE="lmdb:theirs", FACETHEORY_BODIES="file:shared")
+    for page in range(3):
+        owner.publish(f"/page/{page}")
+    partner = cli.folder / "shared" / sha256("facetheory-partner")[:2] / sha256("facetheory-partner")
+    for name, known in (("pages", True), ("pages-of-before", False)):
+        if not known:
+            partner.unlink()  # As stores are that were written before they knew each other.
+        stranger = unnamed(cli, FACETHEORY_CACHE_TABLE_NAME=name, FACETHEORY_BODIES="file:shared")
+        stranger("table", "create").is_("done")
+        for _ in range(3):
+            for words in (["--grace", "0"], ["--grace", "0", "--dry-run"]):
+                answer = stranger("gc", *words).is_("failed", 1)
+                answer.says(f"dynamodb:{name}", f"file:{cli.folder.resolve()}/shared", "--adopt", "facetheory table describe")
+                same("lmdb:" in answer.err, known)  # Whose they are, where that is known.
+        if known:
+            token = stranger("lease", "acquire", "/mine")["lease_token"]
+            stranger("publish", "/mine", "--token", token, "--body", "-", "--revalidate", "60s").is_("failed", 1).says("belongs to the table lmdb:")
+            stranger("regenerate", "/other", "--revalidate", "60s", "--", "touch", "rendered").is_("failed", 1).says("belongs to the table lmdb:")
+            same((cli.folder / "rendered").exists(), False)
+            stranger("serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "off").is_("usage", 2).says("belongs to the table lmdb:")
+        else:
+            stranger.publish("/mine")  # Nobody can tell: it may write, and is warned.
+            stranger("gc", "--grace", "0").is_("failed", 1)
+    for page in range(3):
+        same(owner.plain("get", f"/page/{page}").out, b"<h1>Hello</h1>\n")
+    same(table.client.scan(TableName="pages-of-before", ConsistentRead=True, FilterExpression="begins_with(pk, :gc)",
+                           ExpressionAttributeValues={":gc": "GC#"})["Items"], [])
+
+
+def bodies_can_be_adopted(cli):
+    owner = cli.with_environment(FACETHEORY_TABLE="lmdb:theirs")
+    owner.publish("/x", body=b"theirs")
+    cli("gc", "--grace", "0").is_("failed", 1).says("--adopt")
+    cli("gc", "--adopt", "--dry-run").is_("usage", 2).says("--dry-run")
+    cli("gc", "--grace", "0", "--adopt").is_("done", bodies_recorded=1)
+    time.sleep(1.1)
+    cli("gc", "--grace", "0", "--adopt").is_("done", bodies_deleted=1)
+    owner("regenerate", "/x", "--revalidate", "60s", "--", "true").is_("failed", 1).says("belongs to the table lmdb:")
 
 
 # --- Running them ---
@@ -649,12 +950,16 @@ def main():
     table = DynamoDbLocal()
     on_lmdb = Cli(chosen.facetheory, ".")
     on_dynamodb = Cli(chosen.facetheory, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
-    dynamodb_cases = {rows_of_wrong_type_are_told: (table,), a_table_that_does_not_exist_is_told_and_can_be_made: (),
+    dynamodb_cases = {one_node_sweeps_at_a_time: (table,), rows_of_wrong_type_are_told: (table,),
+                      a_table_that_does_not_exist_is_told_and_can_be_made: (),
                       a_table_named_by_a_foreign_variable_is_warned_about: (), a_server_that_is_not_there_is_told: (),
-                      the_protocol_works_on_dynamodb: ()}
+                      the_protocol_works_on_dynamodb: (), one_rule_chooses_the_stores: (),
+                      the_variable_of_the_specification_names_the_table_for_every_command: (table,),
+                      a_shared_table_with_bodies_of_one_machine_is_refused_everywhere: (),
+                      gc_deletes_nothing_that_belongs_to_another_table: (table,)}
     cases = [(name, idempotency_script, cli, name) for name, cli in (("idempotency on LMDB", on_lmdb), ("idempotency on DynamoDB", on_dynamodb))]
     functions = regenerate_cases.CASES + [f for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-                                          if list(inspect.signature(f).parameters)[:1] == ["cli"] and f is not idempotency_script]
+                                          if list(inspect.signature(f).parameters)[:1] == ["cli"] and f not in (idempotency_script, unnamed)]
     for function in functions:
         cases.append((function.__name__.replace("_", " "), function, on_dynamodb if function in dynamodb_cases else on_lmdb,
                       *dynamodb_cases.get(function, ())))

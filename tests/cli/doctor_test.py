@@ -30,8 +30,9 @@ REACHED, READ, CONDITION = "the table can be reached", "a row is read as it was 
 DESCRIBED, KEYS, EXPIRY = "the table describes itself", "its keys are pk and sk, both text", "rows go away after their `ttl`"
 WHOLE, NOTHING = "a transaction is written as a whole", "a transaction with a condition that does not hold writes nothing"
 TWICE, ROWS_REMOVED = "a transaction that names a row twice is refused", "rows are removed"
-OF_ANY_TABLE = [REACHED, READ, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
-OF_DYNAMODB = [REACHED, KEYS, EXPIRY, READ, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
+SEVERAL = "several rows are read at once"
+OF_ANY_TABLE = [REACHED, READ, SEVERAL, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
+OF_DYNAMODB = [REACHED, KEYS, EXPIRY, READ, SEVERAL, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
 BODIES_REACHED, BODY_READ = "the body store can be reached", "a body is read as it was written, with its metadata"
 ONCE, LISTED, BODY_REMOVED = "a key that exists is not written again", "a body is found in the list", "bodies are removed"
 OF_BODIES = [BODIES_REACHED, BODY_READ, ONCE, LISTED, BODY_REMOVED]
@@ -119,8 +120,14 @@ def people_get_a_line_for_each_check(cli, servers):
     lines = answer.out.decode().splitlines()
     same([line.split()[0] for line in lines], ["ok"] * len(OF_ANY_TABLE) + ["ok", "ok", "failed", "ok", "ok"])
     same(lines[0], f"ok       table   {REACHED}")
-    same(lines[9].startswith(f"failed   bodies  {ONCE}: the server overwrites"), True)
-    same(answer.err, f"facetheory: 1 of 12 checks of table memory: and bodies s3://{BUCKET}/isr failed\n")
+    same(lines[len(OF_ANY_TABLE) + 2].startswith(f"failed   bodies  {ONCE}: the server overwrites"), True)
+    same(answer.err, f"facetheory: 1 of {len(lines)} checks of table memory: and bodies s3://{BUCKET}/isr failed\n")
+
+
+def a_shared_table_with_bodies_of_this_machine_is_refused(cli, servers):
+    aws = cli.with_environment(**servers.dynamodb.environment())
+    for bodies in ([], ["--bodies", "memory:"]):
+        aws("doctor", "--table", "dynamodb:any", *bodies).is_("usage", 2).says("the table is shared")
 
 
 def the_configuration_names_the_stores(cli, _):
@@ -203,7 +210,7 @@ class SpoiledAnswers(http.server.BaseHTTPRequestHandler):
 def examined(cli, servers, spoil, table=TABLE):
     with Spoiled(servers.dynamodb.endpoint, spoil) as server:
         aws = cli.with_environment(**servers.dynamodb.environment(server.endpoint))
-        answer = aws("doctor", "--table", f"dynamodb:{table}", "--bodies", "memory:")
+        answer = aws("doctor", "--table", f"dynamodb:{table}", "--bodies", "file:bodies")
         server.shutdown()
     return answer
 
@@ -265,6 +272,18 @@ def a_table_whose_reads_lag_is_named(cli, servers):
     same(checked(answer, "table")[0], [REACHED, KEYS, EXPIRY, READ, ROWS_REMOVED])
 
 
+def a_table_that_does_not_let_several_rows_be_read_is_named(cli, servers):
+    def forbid(operation, _):
+        return "AccessDeniedException" if operation == "BatchGetItem" else None
+    finds(examined(cli, servers, forbid).is_("unhealthy", 1), "table", SEVERAL, "failed", "dynamodb:BatchGetItem")
+
+    def forget(operation, request):
+        if operation == "BatchGetItem":
+            for table in request["RequestItems"].values():
+                table["Keys"] = [key for key in table["Keys"] if key["sk"]["S"] != "1"]
+    finds(examined(cli, servers, forget).is_("unhealthy", 1), "table", SEVERAL, "failed", "BatchGetItem")
+
+
 def rows_that_cannot_be_removed_are_told(cli, servers):
     def spoil(operation, _):
         return "AccessDeniedException" if operation == "DeleteItem" else None
@@ -299,7 +318,7 @@ def a_table_with_other_keys_is_named_and_left_alone(cli, servers):
 def a_table_that_is_not_there_is_told_and_bodies_are_checked_nevertheless(cli, servers):
     for table, environment, text in (("nobodys", {}, "facetheory table create"), (TABLE, {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}, "127.0.0.1:9")):
         aws = cli.with_environment(**servers.dynamodb.environment() | environment)
-        answer = aws("doctor", "--table", f"dynamodb:{table}", "--bodies", "memory:").is_("unhealthy", 1)
+        answer = aws("doctor", "--table", f"dynamodb:{table}", "--bodies", "file:bodies").is_("unhealthy", 1)
         finds(answer, "table", REACHED, "failed", text)
         same(checked(answer, "table")[0], [REACHED])
         same(checked(answer, "bodies"), (OF_BODIES, {}))

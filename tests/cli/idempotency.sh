@@ -55,19 +55,27 @@ shows "it publishes the page and completes the request in one step" 0 published 
 rm -f "${TMPDIR:-/tmp}/idempotency-$$.html"
 published=$(field s3_key)
 
-shows "a repetition afterwards is given the result" 0 completed request claim "$page" --id r-1 --input locale=en --input policy=7
+shows "a repetition afterwards is given the result, and no claim" 3 completed request claim "$page" --id r-1 --input locale=en --input policy=7
 same "which is the page that was published" "$(field result_s3_key)" "$published"
+same "a script that works only with a claim does not work again" \
+  "$(owner=$("$facetheory" request claim "$page" --id r-1 --input locale=en --input policy=7 2>/dev/null) && echo worked || echo "rested:$owner")" \
+  "rested:"
 shows "other inputs are refused still" 3 mismatch request claim "$page" --id r-1 --input locale=de --input policy=7
 shows "a request completes once" 3 lost request complete "$page" --id r-1 --token "$owner" --result another.html
 
 # --- A worker that dies ---
 
+shows "a worker claims a request for two seconds, and extends its claim" 0 claimed request claim "$page" --id r-4 --input a=b --for 2s
+busy=$(field owner_token)
+shows "for as long as it works" 0 extended request extend "$page" --id r-4 --token "$busy" --for 60s
 shows "a worker claims a request for two seconds, and dies" 0 claimed request claim "$page" --id r-2 --input a=b --for 2s
 dead=$(field owner_token)
 shows "until then the request is in progress" 3 in_progress request claim "$page" --id r-2 --input a=b
 sleep 3
+shows "what was extended is in progress still" 3 in_progress request claim "$page" --id r-4 --input a=b
 shows "afterwards it is taken over" 0 claimed request claim "$page" --id r-2 --input a=b --for 30s
 alive=$(field owner_token)
+shows "the dead worker, should it come back, extends nothing" 3 lost request extend "$page" --id r-2 --token "$dead"
 shows "the dead worker, should it come back, changes nothing" 3 lost \
   request complete "$page" --id r-2 --token "$dead" --result late.html
 shows "the living one completes it" 0 completed request complete "$page" --id r-2 --token "$alive" --result in-time.html

@@ -170,7 +170,9 @@ def bodies_that_cannot_be_written_are_told(cli):
             shutil.rmtree(cli.folder / "bodies")
             cli.file("bodies")
             same(gateway.get("/")[:2], (200, "uncached"))
-            said = next_lines(gateway, 1)[0]
+            # Others who use the bodies, such as cleanup, may have met the mistake before.
+            lines = iter(lambda: next_lines(gateway, 1)[0], "")
+            said = next((line for line in lines if "the body store failed (write)" in line), "")
             same(said.startswith("facetheory: warning: the body store failed (write): "), True)
         origin.shutdown()
 

@@ -450,6 +450,22 @@ TEST_P(BodiesSuite, FindsNothingWhereABodyWasRemoved) {
   EXPECT_THAT(all_keys(10), IsEmpty());
 }
 
+TEST_P(BodiesSuite, RemovesManyAtOnceWhereverTheyAreAndThoseThatAreNotThere) {
+  std::vector<std::string> keys{"never/written"};
+  for (int i = 0; i < 120; ++i) {
+    keys.push_back("many/" + std::to_string(i));
+    if (i % 10 != 0) continue;
+    EXPECT_SUCCESS(write(keys.back(), i % 20 == 0 ? "small" : std::string(100'000, 'x')));
+  }
+  EXPECT_SUCCESS(write("many/more", "stays"));
+  keys.push_back("many/0");  // Named twice.
+  EXPECT_SUCCESS(run(store().remove_all(keys)));
+  EXPECT_EQ(all_keys(1000), std::vector<std::string>{"many/more"});
+  std::vector<std::string> invalid{"many/more", "../k"};
+  EXPECT_FALSE(run(store().remove_all(std::move(invalid))));
+  EXPECT_EQ(bytes("many/more"), "stays");
+}
+
 TEST_P(BodiesSuite, TakesTheRemovalOfWhatIsNotThere) {
   EXPECT_SUCCESS(remove("k"));
   EXPECT_SUCCESS(remove("deep/below/k"));

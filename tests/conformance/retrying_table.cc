@@ -29,6 +29,11 @@ class RetryingTable final : public Table {
     auto operation = [this, key, consistency] { return inner_->get(key, consistency); };
     return repeated<std::optional<Item>>(std::move(operation));
   }
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override {
+    auto operation = [this, keys, consistency] { return inner_->get_all(keys, consistency); };
+    return repeated<std::vector<std::optional<Item>>>(std::move(operation));
+  }
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override {
     auto operation = [this, write, durability] { return inner_->write(write, durability); };
     return repeated<WriteOutcome>(std::move(operation));

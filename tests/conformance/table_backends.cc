@@ -78,6 +78,10 @@ class LeasingTable final : public Table {
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
     return inner_->get(std::move(key), consistency);
   }
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override {
+    return inner_->get_all(std::move(keys), consistency);
+  }
   Task<Result<WriteOutcome>> do_write(Write write, Durability) override {
     const bool lease = all_ || ++writes_ % 2 == 0;
     return inner_->write(std::move(write), lease ? Durability::process : Durability::machine);

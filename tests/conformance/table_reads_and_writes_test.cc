@@ -28,6 +28,69 @@ TEST_P(TableReadsAndWrites, AnEventualReadFindsAnItemOnceItIsThere) {
   EXPECT_EQ((*found)->attributes, (Attributes{{"a", "1"}}));
 }
 
+TEST_P(TableReadsAndWrites, SeveralItemsAreReadInTheOrderOfTheirKeysAndEmptyWhereThereIsNone) {
+  put({{"n", 1}}, "a");
+  put({{"n", 2}}, "b");
+  for (const Consistency consistency : {Consistency::strong, Consistency::eventual}) {
+    std::vector<Key> keys{key("b"), key("absent"), {pk("other"), "a"}, key("a")};
+    const auto found = run(table().get_all(std::move(keys), consistency));
+    ASSERT_TRUE(found.has_value()) << to_string(found.error());
+    ASSERT_EQ(found->size(), 4U);
+    EXPECT_EQ((*found)[0], item({{"n", 2}}, "b"));
+    EXPECT_EQ((*found)[1], std::nullopt);
+    EXPECT_EQ((*found)[2], std::nullopt);
+    EXPECT_EQ((*found)[3], item({{"n", 1}}, "a"));
+  }
+}
+
+TEST_P(TableReadsAndWrites, AKeyThatIsAskedForTwiceIsAnsweredTwice) {
+  put({{"n", 1}}, "a");
+  std::vector<Key> keys{key("a"), key("absent"), key("a"), key("absent")};
+  const auto found = run(table().get_all(std::move(keys), Consistency::strong));
+  ASSERT_TRUE(found.has_value()) << to_string(found.error());
+  ASSERT_EQ(found->size(), 4U);
+  EXPECT_EQ((*found)[0], item({{"n", 1}}, "a"));
+  EXPECT_EQ((*found)[1], std::nullopt);
+  EXPECT_EQ((*found)[2], item({{"n", 1}}, "a"));
+  EXPECT_EQ((*found)[3], std::nullopt);
+}
+
+TEST_P(TableReadsAndWrites, OfNoKeysThereIsNothingToReadAndOfOneItIsAsWithGet) {
+  const auto none = run(table().get_all({}, Consistency::strong));
+  ASSERT_TRUE(none.has_value()) << to_string(none.error());
+  EXPECT_TRUE(none->empty());
+  put({{"a", "1"}});
+  std::vector<Key> keys{key()};
+  const auto one = run(table().get_all(std::move(keys), Consistency::strong));
+  ASSERT_TRUE(one.has_value()) << to_string(one.error());
+  ASSERT_EQ(one->size(), 1U);
+  EXPECT_EQ((*one)[0], item({{"a", "1"}}));
+}
+
+TEST_P(TableReadsAndWrites, MoreItemsAreReadAtOnceThanDynamoDbAnswersInOneRequest) {
+  std::vector<Key> keys;
+  for (int i = 0; i < 230; ++i) {
+    const std::string sk = "item " + std::to_string(i);
+    if (i % 3 == 0) put({{"n", i}}, sk);
+    keys.push_back(key(sk));
+  }
+  const auto found = run(table().get_all(std::move(keys), Consistency::strong));
+  ASSERT_TRUE(found.has_value()) << to_string(found.error());
+  ASSERT_EQ(found->size(), 230U);
+  for (int i = 0; i < 230; ++i) {
+    const auto expected =
+        i % 3 == 0 ? std::optional(item({{"n", i}}, "item " + std::to_string(i))) : std::nullopt;
+    EXPECT_EQ((*found)[static_cast<std::size_t>(i)], expected) << i;
+  }
+}
+
+TEST_P(TableReadsAndWrites, OneBadKeyAmongSeveralIsRefused) {
+  std::vector<Key> keys{key("a"), {pk(), ""}};
+  const auto found = run(table().get_all(std::move(keys), Consistency::strong));
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().code, ErrorCode::invalid);
+}
+
 TEST_P(TableReadsAndWrites, AnItemCarriesItsKeyBesideItsAttributes) {
   put({{"a", "1"}});
   const auto found = run(table().get(key(), Consistency::strong));

@@ -5,7 +5,6 @@ It builds build/release, so this test belongs to that build.
 """
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -15,22 +14,12 @@ import sys
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from ports import free_port  # noqa: E402
+
 DEADLINE = 240  # seconds; most of it for a build that has nothing to do
 CLEAN = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_")) and n != "PORT"}
-
-
-def free_port():
-    """One whose port for metrics, a thousand further, is free as well. Below those that the system gives to whoever asks for any:
-    one of these could be given away before ./run takes it."""
-    for _ in range(100):
-        port = random.randrange(20_000, 31_000)
-        try:
-            for needed in (port, port + 1000):
-                socket.create_server(("127.0.0.1", needed)).close()
-            return port
-        except OSError:
-            continue
-    raise SystemExit("no free port")
 
 
 def shell(command):
@@ -65,7 +54,7 @@ def check(name, function, failures):
 
 
 def main():
-    port = free_port()
+    port = free_port(1000)  # Metrics are a thousand further.
     run = Run(port)
     failures = []
     try:

@@ -105,8 +105,8 @@ std::optional<Asked> page_asked_for(std::string_view method, std::string_view ta
   if (!match) return std::nullopt;
   asked.route = &fixed_config().routes[match->route];
   const PageRequest request{
-      asked.headers,      method, asked.target.scheme, asked.target.host, asked.target.path,
-      asked.target.query, trusted};
+      asked.headers,      method,  asked.target.scheme,   asked.target.host, asked.target.path,
+      asked.target.query, trusted, asked.target.sent_path};
   auto key = page_key(fixed_config(), *asked.route, match->variables, request);
   if (!key) {
     require(!key.error().message.empty(), "a refusal says why");

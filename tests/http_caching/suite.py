@@ -5,18 +5,17 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from ports import free_port  # noqa: E402
+
 SUITE = ROOT / "tests/servers/node_modules/http-cache-tests"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for_port(port, process):

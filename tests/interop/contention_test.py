@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Sixteen processes in C++, Go, JavaScript and Python fight for one page of DynamoDB Local.
+"""Sixteen processes in C++, Go, TypeScript and Python fight for one page of DynamoDB Local.
 
-    contention_test.py --worker build/release/tests/protocol_worker [--languages go,javascript,python]
+    contention_test.py --worker build/release/tests/protocol_worker [--languages go,typescript,python]
                        [--cycles 2000] [--processes 16]
 
 Each process acquires the lease, reads META, publishes, and notes the publish in a log with the s3_key that it replaced.
@@ -28,7 +28,7 @@ PK = "CACHE#" + hashlib.sha256(KEY.encode()).hexdigest()
 LEASE = 30  # seconds: longer than any stall of a busy machine, so that every cycle counts
 HISTORY = 20
 DEADLINE = 240  # seconds, for all of it
-SHARES = {"cpp": 8, "go": 4, "javascript": 2, "python": 2}  # of the processes
+SHARES = {"cpp": 8, "go": 4, "typescript": 2, "python": 2}  # of the processes
 
 
 class Watcher(threading.Thread):

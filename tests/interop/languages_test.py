@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Workers in C++, Go, JavaScript and Python on one table of DynamoDB Local: every pair respects each other.
+"""Workers in C++, Go, TypeScript and Python on one table of DynamoDB Local: every pair respects each other.
 
-    languages_test.py --facetheory build/release/facetheory [--languages go,javascript,python] [WORD...]
+    languages_test.py --facetheory build/release/facetheory [--languages go,typescript,python] [WORD...]
 
 Runs the cases whose name contains each WORD, or all. Each uses a page of its own, so that they run side by side.
 """
@@ -21,6 +21,7 @@ from workers import LANGUAGES, CppWorker, Worker, example_command
 
 SHORT = 2  # seconds; the shortest lease there is
 LONG = 60
+LONGEST = 3600  # for so long a STARTED record without a time is left alone
 
 
 def same(found, expected):
@@ -90,8 +91,111 @@ def the_request_of_one_is_respected_by_the_other(table, a, b):
     answered(b.claim(key, "r-1", inputs | {"path": "/e"}), "mismatch", 3)
     answered(b.complete(key, "r-1", str(uuid.uuid4()), "stolen.html"), "lost", 3)
     answered(a.complete(key, "r-1", claimed["owner_token"], "result.html"), "completed")
-    answered(b.claim(key, "r-1", inputs), "completed", result_s3_key="result.html")
+    answered(b.claim(key, "r-1", inputs), "completed", 3, result_s3_key="result.html")
     answered(b.claim(key, "r-1", inputs | {"more": ""}), "mismatch", 3)
+    same("in_progress_expires_at" in table.row(pk, "REQ#r-1"), False)
+
+
+def rewind(table, pk, request, attribute, seconds):
+    """As if that much time had passed since the row was written."""
+    table.client.update_item(TableName=TABLE, Key={"pk": pk, "sk": f"REQ#{request}"},
+                             UpdateExpression="SET #a = #a - :seconds", ExpressionAttributeNames={"#a": attribute},
+                             ExpressionAttributeValues={":seconds": seconds})
+
+
+def lost_to_another(worker, key, request, owner):
+    """Whoever had the record before can do nothing to it any more."""
+    answered(worker.extend(key, request, owner, LONG), "lost", 3)
+    answered(worker.fail(key, request, owner, "too late"), "lost", 3)
+    answered(worker.complete(key, request, owner, "late.html"), "lost", 3)
+
+
+def a_request_whose_worker_died_is_taken_over(table, a, b):
+    key, pk = new_page()
+    inputs = {"tenant": "acme", "path": "/"}
+    dead = answered(a.claim(key, "r-3", inputs, LONG), "claimed", attempt=1)
+    row = table.row(pk, "REQ#r-3")
+    same((row["owner_token"], row["in_progress_expires_at"] - row["started_at"]), (dead["owner_token"], LONG))
+    answered(b.claim(key, "r-3", inputs, LONG), "in_progress", 3,
+             in_progress_expires_at=int(row["in_progress_expires_at"]))
+    rewind(table, pk, "r-3", "in_progress_expires_at", LONG)
+    answered(b.claim(key, "r-3", inputs | {"path": "/x"}, LONG), "mismatch", 3)
+    taken = answered(b.claim(key, "r-3", inputs, LONG), "claimed", attempt=2)
+    same((taken["owner_token"] == dead["owner_token"], table.row(pk, "REQ#r-3")["attempt"]), (False, 2))
+    lost_to_another(a, key, "r-3", dead["owner_token"])
+    answered(b.complete(key, "r-3", taken["owner_token"], "taken.html"), "completed")
+    answered(a.claim(key, "r-3", inputs), "completed", 3, result_s3_key="taken.html")
+
+
+def a_request_without_a_time_is_taken_over_when_no_lease_can_last_so_long(table, a, b):
+    key, pk = new_page()
+    inputs = {"a": "b"}
+    row = {"pk": pk, "sk": "REQ#r-4", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
+           "ttl": int(time.time()) + 9 * LONGEST}
+    table.client.put_item(TableName=TABLE, Item=row)
+    answered(b.claim(key, "r-4", {"a": "c"}), "mismatch", 3)
+    same(table.row(pk, "REQ#r-4"), row)
+    before = int(time.time())
+    answered(a.claim(key, "r-4", inputs), "in_progress", 3)
+    noted = table.row(pk, "REQ#r-4")
+    same(before <= noted["first_seen_at"] <= int(time.time()), True)
+    rewind(table, pk, "r-4", "first_seen_at", LONGEST - 30)
+    answered(b.claim(key, "r-4", inputs), "in_progress", 3)
+    same(table.row(pk, "REQ#r-4"), noted | {"first_seen_at": noted["first_seen_at"] - LONGEST + 30})
+    rewind(table, pk, "r-4", "first_seen_at", 60)
+    lease = answered(a.acquire(key, LONG), "acquired")
+    answered(b.claim(key, "r-4", inputs), "in_progress", 3)
+    same(table.row(pk, "REQ#r-4")["status"], "STARTED")
+    answered(a.release(key, lease["lease_token"]), "released")
+    taken = answered(b.claim(key, "r-4", inputs), "claimed")
+    row = table.row(pk, "REQ#r-4")
+    same((row["owner_token"], row["attempt"], "first_seen_at" in row), (taken["owner_token"], 2, False))
+
+
+def a_request_that_one_handed_back_is_claimed_anew(table, a, b):
+    key, pk = new_page()
+    inputs = {"a": "b"}
+    first = answered(a.claim(key, "r-5", inputs), "claimed")
+    answered(b.fail(key, "r-5", str(uuid.uuid4()), "not mine"), "lost", 3)
+    answered(a.fail(key, "r-5", first["owner_token"], "the origin is down"), "handed_back")
+    row = table.row(pk, "REQ#r-5")
+    same((row["status"], row["retryable"], row["error"], "in_progress_expires_at" in row),
+         ("FAILED", True, "the origin is down", False))
+    answered(b.claim(key, "r-5", {"a": "c"}), "mismatch", 3)
+    second = answered(b.claim(key, "r-5", inputs), "claimed", attempt=2)
+    row = table.row(pk, "REQ#r-5")
+    same((row["status"], "error" in row, "retryable" in row), ("STARTED", False, False))
+    lost_to_another(a, key, "r-5", first["owner_token"])
+    answered(b.complete(key, "r-5", second["owner_token"], "second.html"), "completed")
+
+
+def a_request_that_failed_for_good_is_not_claimed_anew(table, a, b):
+    key, pk = new_page()
+    claimed = answered(a.claim(key, "r-6", {"a": "b"}), "claimed")
+    answered(a.fail(key, "r-6", claimed["owner_token"], "no such product", final=True), "given_up")
+    before = table.row(pk, "REQ#r-6")
+    same((before["status"], before["retryable"]), ("FAILED", False))
+    answered(b.claim(key, "r-6", {"a": "b"}), "failed", 3, error="no such product")
+    same(table.row(pk, "REQ#r-6"), before)
+    # A service that knows the specification alone says FAILED and nothing of whether it may be tried again.
+    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "REQ#r-7", "request_hash": sha256('{"a":"b"}'),
+                                                 "status": "FAILED", "ttl": int(time.time()) + LONG})
+    answered(b.claim(key, "r-7", {"a": "b"}), "claimed")
+
+
+def an_extended_claim_outlives_its_first_term(table, a, b):
+    key, pk = new_page()
+    claimed = answered(a.claim(key, "r-8", {"a": "b"}, SHORT), "claimed")
+    first = int(table.row(pk, "REQ#r-8")["in_progress_expires_at"])
+    extended = answered(a.extend(key, "r-8", claimed["owner_token"], LONG), "extended")
+    row = table.row(pk, "REQ#r-8")
+    until = int(row["in_progress_expires_at"])
+    same((until, until > first, row["ttl"] > until), (extended["in_progress_expires_at"], True, True))
+    answered(a.extend(key, "r-8", claimed["owner_token"], SHORT), "extended", in_progress_expires_at=until)
+    answered(b.extend(key, "r-8", str(uuid.uuid4()), LONG), "lost", 3)
+    time.sleep(max(0, first - time.time()))
+    answered(b.claim(key, "r-8", {"a": "b"}), "in_progress", 3, in_progress_expires_at=until)
+    answered(a.complete(key, "r-8", claimed["owner_token"], "long.html"), "completed")
 
 
 # --- Every language by itself ---
@@ -173,7 +277,20 @@ def an_answer_that_was_lost_is_recognised(table, a, proxy):
         claimed = answered(a.claim(key, "r", {"a": "b"}), "claimed")
         same(table.row(pk, "REQ#r")["owner_token"], claimed["owner_token"])
         proxy.inject(fault, "UpdateItem")
+        answered(a.extend(key, "r", claimed["owner_token"], 2 * LONG), "extended")
+        proxy.inject(fault, "UpdateItem")
+        answered(a.fail(key, "r", claimed["owner_token"], "again"), "handed_back")
+        proxy.inject(fault, "PutItem")
+        claimed = answered(a.claim(key, "r", {"a": "b"}), "claimed", attempt=2)
+        same(table.row(pk, "REQ#r")["owner_token"], claimed["owner_token"])
+        proxy.inject(fault, "UpdateItem")
         answered(a.complete(key, "r", claimed["owner_token"], "r.html"), "completed")
+        old = {"pk": pk, "sk": "REQ#old", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
+               "first_seen_at": int(time.time()) - 2 * LONGEST}
+        table.client.put_item(TableName=TABLE, Item=old)
+        proxy.inject(fault, "TransactWriteItems")
+        claimed = answered(a.claim(key, "old", {"a": "b"}), "claimed")
+        same(table.row(pk, "REQ#old")["owner_token"], claimed["owner_token"])
         same(proxy.state()["faults"], {fault: 1})
     same(proxy.state()["signature_failures"], [])
 
@@ -235,6 +352,49 @@ def the_examples_compute_the_same_idempotency_key(table, workers):
             answered(worker.run(*words), "done", idempotency_key=sha256("/news/42|d-7|\u00e9"))
 
 
+def only_one_of_all_takes_a_dead_request_over(table, workers):
+    for round_ in range(5):
+        key, pk = new_page()
+        dead = {"pk": pk, "sk": "REQ#race", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
+                "owner_token": str(uuid.uuid4()), "attempt": 3, "in_progress_expires_at": int(time.time()) - 1}
+        table.client.put_item(TableName=TABLE, Item=dead)
+        with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
+            answers = list(pool.map(lambda worker, k=key: worker.claim(k, "race", {"a": "b"}), workers))
+        same((round_, sorted(answer["outcome"] for answer in answers)),
+             (round_, ["claimed"] + ["in_progress"] * (len(workers) - 1)))
+        claimed = next(answer for answer in answers if answer["outcome"] == "claimed")
+        row = table.row(pk, "REQ#race")
+        same((row["owner_token"], row["attempt"]), (claimed["owner_token"], 4))
+        same([answer for answer in answers if answer is not claimed and "owner_token" in answer], [])
+
+
+def the_versions_that_cpp_keeps_are_read_by_all(table, workers):
+    key, pk = new_page()
+    keeper = next((worker for worker in workers if worker.language == "cpp"), None)
+    if not keeper:
+        return
+    published = []
+    for body in ("one", "two"):
+        lease = keeper.acquire(key, LONG)
+        published.append(answered(keeper.publish(key, lease["lease_token"], body, 60, history=2), "published")["s3_key"])
+    stored = [(row["sk"], row["s3_key"], int(row["generated_at"])) for row in table.rows(pk, "VER#")]
+    same([row[1] for row in stored], published)
+    for worker in workers:
+        if worker.language != "cpp":
+            found = answered(worker.versions(key), "done")["versions"]
+            same((worker.language, [(row["sk"], row["s3_key"], row["generated_at"]) for row in found]),
+                 (worker.language, stored))
+            answered(worker.read(key), "fresh", s3_key=published[-1], current_sk=stored[-1][0])
+
+
+def an_attribute_of_the_wrong_type_is_refused(table, workers):
+    key, pk = new_page()
+    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "META", "s3_key": "x.html", "generated_at": "now"})
+    for worker in workers:
+        answer = worker.read(key)
+        same((worker.language, answer["outcome"], answer.exit_code), (worker.language, "failed", 1))
+
+
 def sentence(function):
     return function.__name__.replace("_", " ")
 
@@ -243,7 +403,12 @@ def all_cases(table, workers, proxied, proxy):
     cases = []
     for function in (the_publish_of_one_is_cancelled_after_the_other_took_over,
                      the_lease_of_one_keeps_the_other_out_until_it_is_released,
-                     the_page_that_one_published_is_read_by_the_other, the_request_of_one_is_respected_by_the_other):
+                     an_extended_claim_outlives_its_first_term,
+                     the_page_that_one_published_is_read_by_the_other, the_request_of_one_is_respected_by_the_other,
+                     a_request_whose_worker_died_is_taken_over,
+                     a_request_without_a_time_is_taken_over_when_no_lease_can_last_so_long,
+                     a_request_that_one_handed_back_is_claimed_anew,
+                     a_request_that_failed_for_good_is_not_claimed_anew):
         for a, b in itertools.permutations(workers, 2):
             cases.append((f"{a.language} and {b.language}: {sentence(function)}", function, (table, a, b)))
     for function in (a_refreshed_lease_outlives_its_first_term,
@@ -252,7 +417,8 @@ def all_cases(table, workers, proxied, proxy):
                      a_shell_can_tell_the_outcomes_apart, what_is_missing_in_the_environment_is_named):
         cases += [(f"{a.language}: {sentence(function)}", function, (table, a)) for a in workers]
     for function in (all_compute_the_same_partition_key, all_compute_the_same_request_hash,
-                     the_examples_compute_the_same_idempotency_key):
+                     the_examples_compute_the_same_idempotency_key, only_one_of_all_takes_a_dead_request_over,
+                     the_versions_that_cpp_keeps_are_read_by_all, an_attribute_of_the_wrong_type_is_refused):
         cases.append((sentence(function), function, (table, workers)))
     faulty = [(f"{a.language}: {sentence(function)}", function, (table, a, proxy)) for a in proxied
               for function in (an_answer_that_was_lost_is_recognised, a_refusal_for_now_is_tried_again)]

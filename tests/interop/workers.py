@@ -11,7 +11,7 @@ from dynamodb_local import spawn
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples" / "interop"
-LANGUAGES = ["cpp", "go", "javascript", "python"]
+LANGUAGES = ["cpp", "go", "typescript", "python"]
 DEADLINE = 60  # seconds that one command may take
 
 
@@ -80,11 +80,20 @@ class Worker:
     def read(self, key):
         return self.run("read", key)
 
-    def claim(self, key, request, inputs):
-        return self.run("claim", key, "--id", request, *pairs(inputs))
+    def versions(self, key):
+        return self.run("versions", key)
+
+    def claim(self, key, request, inputs, seconds=None):
+        return self.run("claim", key, "--id", request, *pairs(inputs), *named("for", seconds))
+
+    def extend(self, key, request, owner, seconds):
+        return self.run("extend", key, "--id", request, "--token", owner, "--for", seconds)
 
     def complete(self, key, request, owner, result):
         return self.run("complete", key, "--id", request, "--token", owner, "--result", result)
+
+    def fail(self, key, request, owner, error, final=False):
+        return self.run("fail", key, "--id", request, "--token", owner, "--error", error, *["--final"] * final)
 
 
 class CppWorker(Worker):
@@ -108,22 +117,34 @@ class CppWorker(Worker):
     def release(self, key, token):
         return self.run("lease", "release", key, "--token", token)
 
-    def publish(self, key, token, body, revalidate, generated_at=None, etag=None, request=None, owner=None):
+    def publish(self, key, token, body, revalidate, generated_at=None, etag=None, request=None, owner=None,
+                history=None):
         with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
             file.write(f"<h1>{body}</h1>")
             file.flush()
             return self.run("publish", key, "--token", token, "--body", file.name, "--revalidate", f"{revalidate}s",
                             *named("generated-at", generated_at), *named("etag", etag), *named("id", request),
-                            *named("owner", owner))
+                            *named("owner", owner), *named("history", history))
 
     def read(self, key):
         return self.run("meta", key)
 
-    def claim(self, key, request, inputs):
-        return self.run("request", "claim", key, "--id", request, *pairs(inputs))
+    def versions(self, key):
+        return self.run("versions", key)
+
+    def claim(self, key, request, inputs, seconds=None):
+        return self.run("request", "claim", key, "--id", request, *pairs(inputs),
+                        *named("for", seconds and f"{seconds}s"))
+
+    def extend(self, key, request, owner, seconds):
+        return self.run("request", "extend", key, "--id", request, "--token", owner, "--for", f"{seconds}s")
 
     def complete(self, key, request, owner, result):
         return self.run("request", "complete", key, "--id", request, "--token", owner, "--result", result)
+
+    def fail(self, key, request, owner, error, final=False):
+        return self.run("request", "fail", key, "--id", request, "--token", owner, "--error", error,
+                        *["--final"] * final)
 
 
 def named(option, value):
@@ -135,14 +156,30 @@ def pairs(inputs):
 
 
 def example_command(language):
-    """How to start an example; the Go program is built, with what Debian packages, into build/interop."""
+    """How to start an example. The Go program is built, with what Debian packages, into build/interop, and the
+    TypeScript program, after a strict check, into its folder's dist."""
     if language == "go":
         return [build_go()]
-    if language == "javascript":
-        if not (EXAMPLES / "javascript/node_modules").exists():
-            raise SystemExit("the packages of examples/interop/javascript are missing: run tools/install")
-        return ["node", EXAMPLES / "javascript/worker.mjs"]
+    if language == "typescript":
+        return ["node", build_typescript()]
     return ["/usr/bin/python3", EXAMPLES / "python/worker.py"]
+
+
+def build_typescript():
+    folder = EXAMPLES / "typescript"
+    compiler = folder / "node_modules/typescript/bin/tsc"
+    if not compiler.exists():
+        raise SystemExit("the packages of examples/interop/typescript are missing: run tools/install")
+    # Two tests may build at the same time, so no file is seen half written.
+    with tempfile.TemporaryDirectory(dir=folder / "node_modules", prefix=".build-") as temporary:
+        done = subprocess.run(["node", compiler, "--strict", "--outDir", temporary], cwd=folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+        if done.returncode != 0:
+            raise SystemExit(f"examples/interop/typescript does not compile:\n{done.stdout}{done.stderr}")
+        (folder / "dist").mkdir(exist_ok=True)
+        for built in pathlib.Path(temporary).glob("*.js"):
+            os.replace(built, folder / "dist" / built.name)
+    return folder / "dist" / "worker.js"
 
 
 def build_go():
@@ -154,9 +191,9 @@ def build_go():
     # Two tests may build at the same time: the name is given to a whole program only.
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         built = pathlib.Path(temporary) / "worker"
-        done = subprocess.run([go, "build", "-o", built, "worker.go"], cwd=EXAMPLES / "go", env=environment,
+        done = subprocess.run([go, "build", "-o", built, "."], cwd=EXAMPLES / "go", env=environment,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
         if done.returncode != 0:
-            raise SystemExit(f"examples/interop/go/worker.go does not build:\n{done.stderr}")
+            raise SystemExit(f"examples/interop/go does not build:\n{done.stderr}")
         os.replace(built, folder / "go-worker")
     return folder / "go-worker"

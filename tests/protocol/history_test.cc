@@ -42,6 +42,12 @@ TEST_P(HistoryTest, RollbackMakesAnOlderVersionCurrentAndPinsIt) {
   EXPECT_EQ(done([&] { return read_body(isr_, seen()); })->bytes, "page 1");
 }
 
+TEST_P(HistoryTest, PinIsDatedNoFurtherAheadThanClocksMayDiffer) {
+  put("META", {{"s3_key", pages_[0].s3_key}, {"generated_at", now() + 86'400}, {"revalidate_seconds", 60}});
+  done([&] { return pin(isr_, page_); });
+  EXPECT_LE(*number("META", "generated_at"), now() + isr_.settings.clock_skew.count());
+}
+
 TEST_P(HistoryTest, RollbackNeedsNoLeaseAndStopsTheRenderInFlight) {
   const Lease in_flight = acquired(seconds(600));
   ASSERT_TRUE(std::holds_alternative<Pinned>(rolling_back(*pages_[0].current_sk)));

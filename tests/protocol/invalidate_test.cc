@@ -274,6 +274,44 @@ TEST_P(InvalidateTest, WhereAnotherWriterHasReplacedMetaTheTimeDecidesAboutTheTe
   EXPECT_EQ(worker.renders(), 2);
 }
 
+TEST_P(InvalidateTest, PurgeReachesAPageThatClaimsToBeFromTheFuture) {
+  page_ = *page_of(page_.cache_key, "tenant " + page_.cache_key.substr(page_.cache_key.rfind('/') + 1));
+  const auto theirs = [&] {
+    put("META", {{"s3_key", "theirs.html"},
+                 {"generated_at", now() + 86'400},
+                 {"revalidate_seconds", 3600},
+                 {"tags", StringSet({tag("purged")})}});
+  };
+  theirs();
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, "", tag("purged"), MarkKind::purge); });  // Of nobody's page.
+  EXPECT_EQ(state(), PageState::fresh);
+  done([&] { return mark_tag(isr_, page_.tenant, tag("purged"), MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+  advance(seconds(100));
+  EXPECT_EQ(state(), PageState::missing);
+
+  // A render that fails leaves nothing that could come back when that time has come.
+  const Renderer failing = [](RenderContext) -> Task<Result<Rendered>> {
+    co_return Error{ErrorCode::unavailable, "no origin"};
+  };
+  done([&] { return regenerate(isr_, page_, failing, {}); });
+  EXPECT_EQ(row("META"), std::nullopt);
+
+  theirs();
+  done([&] { return mark_tag(isr_, page_.tenant, "", MarkKind::purge); });
+  EXPECT_EQ(state(), PageState::missing);
+  advance(seconds(100));  // Nobody backs off any more.
+  SkewedWorker worker(*this, seconds(0));
+  worker.regenerates({tag("purged")}, {tag("purged")});
+  EXPECT_EQ(state(), PageState::fresh);
+  EXPECT_LE(*number("META", "generated_at"), now() + isr_.settings.clock_skew.count());
+
+  theirs();
+  done([&] { return purge(isr_, page_); });
+  EXPECT_EQ(row("META"), std::nullopt);
+}
+
 TEST_P(InvalidateTest, WhatIsRolledBackToAfterAPurgeIsServedAtOnce) {
   const Lease lease = acquired();
   Rendered page = rendered();
@@ -331,7 +369,7 @@ TEST_P(InvalidateTest, PurgedPinIsRemovedOnlyIfItIsStillThere) {
   done([&] { return pin(isr_, page_); });
   const MetaRow judged = *seen().meta;
   done([&] { return unpin(isr_, page_); });
-  EXPECT_TRUE(run(remove_purged_pin(isr_, page_, judged)) || GetParam().faulty);
+  EXPECT_TRUE(run(remove_purged(isr_, page_, judged)) || GetParam().faulty);
   EXPECT_NE(row("META"), std::nullopt);
 }
 

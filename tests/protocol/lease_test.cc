@@ -28,6 +28,42 @@ TEST_P(LeaseTest, SecondWorkerAcquiresOnlyAfterTheFirstLeaseExpires) {
   EXPECT_EQ(text("LOCK", "lease_token"), second.token);
 }
 
+TEST_P(LeaseTest, MarksThatItsHolderFoundDecideForWhoeverPublishesWithItsTokenAlone) {
+  const std::string tag = "tag of " + page_.cache_key;
+  const auto acquired_in_steps = [&] {
+    Lease lease = acquired();
+    auto view = done([&] { return view_before_render(isr_, page_, {tag}); });
+    done([&] { return keep_marks(isr_, lease, view.seen_marks); });
+    return Lease{.page = page_, .token = lease.token};
+  };
+  const auto publishing = [&](const Lease& lease) {
+    Rendered page = rendered();
+    page.tags = {tag};
+    const auto outcome = done([&] { return publish(isr_, lease, page, {}); });
+    EXPECT_TRUE(std::holds_alternative<Published>(outcome));
+    return done([&] { return view(isr_, page_, Consistency::strong); }).freshness.state;
+  };
+  const auto mark = [&] { done([&] { return mark_tag(isr_, "", tag, MarkKind::invalidate); }); };
+  mark();
+  EXPECT_EQ(publishing(acquired_in_steps()), PageState::fresh);  // By its time it would be stale at birth.
+  const Lease before = acquired_in_steps();
+  clock_.advance(seconds(20));
+  mark();
+  EXPECT_EQ(publishing(before), PageState::stale);
+}
+
+TEST_P(LeaseTest, MarksOfALeaseThatIsOverAreNotThoseOfTheNext) {
+  const Lease first = acquired();
+  auto view = done([&] { return view_before_render(isr_, page_, {"tag of " + page_.cache_key}); });
+  done([&] { return keep_marks(isr_, first, view.seen_marks); });
+  ASSERT_NE(row("LOCK")->attributes.find("seen_marks"), nullptr);
+  advance(seconds(31));
+  const auto lost = done([&] { return keep_marks(isr_, first, view.seen_marks); });
+  EXPECT_TRUE(std::holds_alternative<LeaseLost>(lost));
+  acquired();
+  EXPECT_EQ(row("LOCK")->attributes.find("seen_marks"), nullptr);
+}
+
 TEST_P(LeaseTest, AcquireWritesWhatOtherLanguagesRead) {
   const std::int64_t before = now();
   const Lease lease = acquired(seconds(30));

@@ -62,18 +62,6 @@ ProtocolBackend with_faults(ProtocolBackend backend) {
   return backend;
 }
 
-ProtocolStores behind_faults(const ProtocolStores& plain, Clock& clock) {
-  static std::atomic<std::uint64_t> seed = 0;
-  auto script = std::make_shared<FaultScript>(++seed);
-  script->queue("write", Fault::lose_answer);
-  script->queue("transact", Fault::lose_answer);
-  script->chance(Fault::lose_answer, 0.025);
-  script->chance(Fault::lose_request, 0.025);
-  script->chance(Fault::throttle, 0.025);
-  script->chance(Fault::delay, 0.03);
-  return behind(plain, script, clock);
-}
-
 std::uint64_t fresh_seed() {
   static std::atomic<std::uint64_t> seed = 0;
   return ++seed;
@@ -86,6 +74,28 @@ std::string fresh_cache_key() {
 
 }  // namespace
 
+std::shared_ptr<Table> fresh_dynamodb_table() {
+  static std::atomic<int> count = 0;
+  Platform platform;
+  platform.environment = Environment(aws_variables("dynamodb", shared_dynamodb_local()));
+  auto made =
+      opened(open_table("dynamodb:protocol-own-" + std::to_string(++count), executor(), std::move(platform)));
+  if (auto created = run(made->create()); !created) throw std::runtime_error(to_string(created.error()));
+  return made;
+}
+
+ProtocolStores behind_faults(const ProtocolStores& plain, Clock& clock) {
+  static std::atomic<std::uint64_t> seed = 0;
+  auto script = std::make_shared<FaultScript>(++seed);
+  script->queue("write", Fault::lose_answer);
+  script->queue("transact", Fault::lose_answer);
+  script->chance(Fault::lose_answer, 0.025);
+  script->chance(Fault::lose_request, 0.025);
+  script->chance(Fault::throttle, 0.025);
+  script->chance(Fault::delay, 0.03);
+  return behind(plain, script, clock);
+}
+
 ProtocolStores behind(const ProtocolStores& plain, const std::shared_ptr<FaultScript>& script, Clock& clock) {
   return {plain.keep_alive, std::make_shared<FaultyTable>(plain.table, script, clock),
           std::make_shared<FaultyBodies>(plain.bodies, script, clock)};
@@ -93,6 +103,10 @@ ProtocolStores behind(const ProtocolStores& plain, const std::shared_ptr<FaultSc
 
 Task<Result<std::optional<Item>>> MeddledTable::do_get(Key key, Consistency consistency) {
   return inner_.get(std::move(key), consistency);
+}
+Task<Result<std::vector<std::optional<Item>>>> MeddledTable::do_get_all(std::vector<Key> keys,
+                                                                        Consistency consistency) {
+  return inner_.get_all(std::move(keys), consistency);
 }
 Task<Result<WriteOutcome>> MeddledTable::do_write(Write write, Durability durability) {
   if (before_write) {

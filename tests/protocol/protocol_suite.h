@@ -97,6 +97,11 @@ class ProtocolSuite : public testing::TestWithParam<ProtocolBackend> {
   Page page_;
 };
 
+// A table that no other case uses.
+std::shared_ptr<Table> fresh_dynamodb_table();
+
+// The same stores, misbehaving by chance.
+ProtocolStores behind_faults(const ProtocolStores& plain, Clock& clock);
 // The same stores, misbehaving as the script wants it.
 ProtocolStores behind(const ProtocolStores& plain, const std::shared_ptr<FaultScript>& script, Clock& clock);
 
@@ -130,6 +135,8 @@ class MeddledTable final : public Table {
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;

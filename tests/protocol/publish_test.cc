@@ -199,6 +199,44 @@ TEST_P(PublishTest, GenerationFromFarInTheFutureDoesNotBindAnybody) {
   EXPECT_EQ(failure(lease, rendered(), options).code, ErrorCode::invalid);
 }
 
+TEST_P(PublishTest, GeneratedAtIsNoFurtherAheadThanClocksMayDiffer) {
+  const std::int64_t allowance = isr_.settings.clock_skew.count();
+  const Lease lease = acquired();
+  PublishOptions options;
+  options.generated_at = now() + allowance + 1;
+  const Error error = failure(lease, rendered(), options);
+  EXPECT_EQ(error.code, ErrorCode::invalid);
+  EXPECT_THAT(error.message, HasSubstr("clocks may differ by"));
+  EXPECT_EQ(row("META"), std::nullopt);
+  options.generated_at = now() + allowance;
+  EXPECT_TRUE(std::holds_alternative<Published>(publishing(lease, options, "page")));
+}
+
+TEST_P(PublishTest, TimeAheadOfAllClocksIsNotInherited) {
+  const std::int64_t allowance = isr_.settings.clock_skew.count();
+  for (const std::int64_t ahead : {allowance + 1, std::int64_t{3600}, std::int64_t{24 * 3600}}) {
+    put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() + ahead}, {"revalidate_seconds", 60}});
+    const std::int64_t at = now();
+    const std::int64_t generated_at = published({}, "over theirs").meta.generated_at;
+    // Faults take time, and then theirs may be a time that some clock has reached.
+    EXPECT_TRUE(generated_at == at || GetParam().faulty) << ahead << ": " << generated_at - at;
+    EXPECT_LE(generated_at, now() + allowance) << ahead;
+    advance(seconds(allowance + 1));
+    const Published next = published({}, "over ours");
+    EXPECT_TRUE(next.meta.generated_at == now() || GetParam().faulty) << ahead;
+    EXPECT_LE(next.meta.generated_at, now()) << ahead;
+    // Also a guard of theirs holds again: what they render next is newer.
+    EXPECT_LT(*number("META", "generated_at"), now() + 1);
+  }
+}
+
+TEST_P(PublishTest, MonotonicGuardIsNotHeldUpByATimeAheadOfAllClocks) {
+  put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() + 3600}, {"revalidate_seconds", 60}});
+  PublishOptions options;
+  options.monotonic = true;
+  EXPECT_LE(published(options, "ours").meta.generated_at, now() + isr_.settings.clock_skew.count());
+}
+
 TEST_P(PublishTest, VersionGuardMustMatch) {
   published();
   const Lease lease = acquired();
@@ -209,7 +247,7 @@ TEST_P(PublishTest, VersionGuardMustMatch) {
   EXPECT_EQ(refused(publishing(lease, options, "b")), PublishRefused::Reason::version);
   options.if_version = 1;
   options.monotonic = true;
-  options.generated_at = *number("META", "generated_at") + 5;
+  options.generated_at = *number("META", "generated_at") + 1;
   EXPECT_TRUE(std::holds_alternative<Published>(publishing(lease, options, "c")));
   EXPECT_EQ(number("META", "version"), 2);
 }
@@ -364,7 +402,7 @@ TEST_P(PublishTest, TtlInsideTheFreshnessWindowIsRefused) {
   const Lease lease = acquired();
   PublishOptions options;
   options.ttl = seconds(60);
-  options.generated_at = now() + 30;
+  options.generated_at = now() + 1;
   const Error error = failure(lease, rendered(), options);
   EXPECT_EQ(error.code, ErrorCode::invalid);
   EXPECT_THAT(error.message, AllOf(HasSubstr("ttl"), HasSubstr("longer")));

@@ -330,6 +330,93 @@ TEST_P(RegenerateTest, WithTheSameIdAndOtherInputsIsRefusedBeforeRendering) {
   EXPECT_EQ(renders_, renders);
 }
 
+TEST_P(RegenerateTest, WithTheSameIdUnderAnotherPolicyIsRefusedBeforeRendering) {
+  RegenerateOptions options = with_id("r1");
+  options.publish.history = 2;
+  settling(rendering("one"), options);
+  advance(seconds(60));
+  const int renders = renders_;
+  options.publish.history = 3;
+  EXPECT_TRUE(std::holds_alternative<RequestMismatch>(regenerating(rendering("two"), options)));
+  options.publish.history = 2;
+  options.publish.ttl = seconds(600);
+  EXPECT_TRUE(std::holds_alternative<RequestMismatch>(regenerating(rendering("two"), options)));
+  options.publish.ttl.reset();
+  EXPECT_TRUE(std::holds_alternative<Replayed>(regenerating(rendering("two"), options)));
+  EXPECT_EQ(renders_, renders);
+}
+
+TEST_P(RegenerateTest, RecordThatSaysNothingOfThePolicyIsOfTheSameRequest) {
+  const std::vector<std::string> earlier = {request_hash({}), request_hash({{"page", page_.pk}})};
+  for (const std::string& hash : earlier) {
+    const std::string id = "r" + hash.substr(0, 8);
+    const RequestClaim claim = claimed(id, hash);
+    done([&] { return complete(isr_, claim, "before.html"); });
+    const auto outcome = regenerating(rendering("mine"), with_id(id));
+    ASSERT_TRUE(std::holds_alternative<Replayed>(outcome)) << name(outcome);
+    EXPECT_EQ(std::get<Replayed>(outcome).result_s3_key, "before.html");
+  }
+  // One that is taken over keeps its hash, so that whoever made it can repeat it.
+  const RequestClaim dead = claimed("dead", request_hash({}));
+  advance(seconds(120));
+  settling(rendering("mine"), with_id("dead"));
+  EXPECT_EQ(text("REQ#dead", "status"), "COMPLETED");
+  EXPECT_EQ(text("REQ#dead", "request_hash"), request_hash({}));
+}
+
+TEST_P(RegenerateTest, GuardThatCannotHoldIsFoundBeforeRenderingAndNobodyBacksOff) {
+  RegenerateOptions options = with_id("r1");
+  options.publish.if_version = 7;
+  auto outcome = settling(rendering("mine"), options);
+  ASSERT_TRUE(std::holds_alternative<PublishRefused>(outcome)) << name(outcome);
+  EXPECT_EQ(std::get<PublishRefused>(outcome).reason, PublishRefused::Reason::version);
+  EXPECT_EQ(text("REQ#r1", "status"), "FAILED");
+
+  published();
+  options = {};
+  options.even_if_fresh = true;
+  options.publish.monotonic = true;
+  options.publish.generated_at = *number("META", "generated_at");
+  outcome = settling(rendering("mine"), options);
+  ASSERT_TRUE(std::holds_alternative<PublishRefused>(outcome)) << name(outcome);
+  EXPECT_EQ(std::get<PublishRefused>(outcome).reason, PublishRefused::Reason::superseded);
+  EXPECT_EQ(renders_, 0);
+  EXPECT_TRUE(row("LOCK") == std::nullopt || GetParam().faulty);
+}
+
+TEST_P(RegenerateTest, PinnedPageIsNotRenderedHoweverMuchItIsWanted) {
+  const Published page = published();
+  done([&] { return pin(isr_, page_); });
+  RegenerateOptions options;
+  options.even_if_fresh = true;
+  auto outcome = regenerating(rendering("mine"), options);
+  ASSERT_TRUE(std::holds_alternative<PublishRefused>(outcome)) << name(outcome);
+  EXPECT_EQ(std::get<PublishRefused>(outcome).reason, PublishRefused::Reason::pinned);
+  // Nor when its body is gone: nothing could be published.
+  ASSERT_TRUE(run(plain_.bodies->remove(page.meta.s3_key)));
+  outcome = settling(rendering("mine"), {});
+  ASSERT_TRUE(std::holds_alternative<PublishRefused>(outcome)) << name(outcome);
+  EXPECT_EQ(renders_, 0);
+}
+
+TEST_P(RegenerateTest, RequestOfAWorkerThatDiesIsHeldUpNoLongerThanItsPage) {
+  const Lease theirs = acquired(seconds(60));
+  RegenerateOptions options = with_id("r1");
+  options.lease = seconds(10);
+  options.wait = seconds(300);
+  std::int64_t left = 0;
+  const Renderer looking = [&](RenderContext context) -> Task<Result<Rendered>> {
+    const Isr plain{*plain_.table, *plain_.bodies, clock_, random_, {}};
+    auto row = co_await get_request(plain, context.page, "r1");
+    if (row && *row) left = (*row)->in_progress_expires_at.value_or(0) - now();
+    co_return rendered("waited");
+  };
+  settling(looking, options);
+  EXPECT_GT(left, 0) << "while it waited for the lease the request was kept";
+  EXPECT_LE(left, 10);
+  EXPECT_EQ(current(), "waited");
+}
+
 TEST_P(RegenerateTest, WithAnIdThatIsInProgressDoesNothing) {
   claimed("r1", request_hash({}));
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(regenerating(rendering("mine"), with_id("r1"))));

@@ -1,4 +1,6 @@
 #include "facetheory/bodies/memory_bodies.h"
+#include "facetheory/isr/body_key.h"
+#include "facetheory/isr/partners.h"
 #include "facetheory/table/memory_table.h"
 
 #include "tests/protocol/protocol_suite.h"
@@ -12,7 +14,11 @@ using std::chrono::seconds;
 // Bodies carry the store's own time of writing, which is the machine's; so does the clock here, moved by hand.
 class SweepTest : public testing::TestWithParam<ProtocolBackend> {
  protected:
-  SweepTest() { clock_.advance_on_sleep(); }
+  SweepTest() {
+    clock_.advance_on_sleep();
+    // As whoever opens them to write does.
+    if (!run(settle_partners(isr_)).may_delete()) throw std::runtime_error("they are strangers");
+  }
 
   SweepReport sweeping(SweepOptions options = {}) {
     auto report = run(sweep(isr_, options));
@@ -99,6 +105,7 @@ TEST_P(SweepTest, BodiesThatVersionsAndRequestsReferToStay) {
 }
 
 TEST_P(SweepTest, BodyThatIsReferredToAgainIsForgotten) {
+  published("/another", "page");
   PublishOptions options;
   options.history = 3;
   const Published page = published("/p", "one", options);
@@ -148,6 +155,139 @@ TEST_P(SweepTest, BodyNamedInAnyFormByARowStays) {
   EXPECT_TRUE(has_body(reference));
 }
 
+TEST_P(SweepTest, BodiesOfAnotherTableAreNotTouched) {
+  const Published theirs = published("/p", "one");
+  const ProtocolStores other = GetParam().open(clock_);
+  const Isr stranger{*other.table, *stores_.bodies, clock_, random_, {}, {"our table", "their bodies"}};
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(3601));
+    for (const bool dry_run : {true, false}) {
+      SweepOptions options;
+      options.dry_run = dry_run;
+      const Error error = error_of(run(sweep(stranger, options)));
+      EXPECT_EQ(error.code, ErrorCode::invalid);
+      EXPECT_THAT(error.message,
+                  testing::AllOf(testing::HasSubstr("our table"), testing::HasSubstr("their bodies")));
+    }
+  }
+  EXPECT_TRUE(has_body(theirs.meta.s3_key));
+}
+
+TEST_P(SweepTest, TableThatRefersToNothingIsNotBelievedUnlessSomebodyVouchesForIt) {
+  const Published page = published("/p", "one");
+  Write write = Delete{meta_key(page_of("/p")->pk)};
+  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(3601));
+    EXPECT_EQ(error_of(run(sweep(isr_, {}))).code, ErrorCode::invalid);
+  }
+  EXPECT_TRUE(has_body(page.meta.s3_key));
+  SweepOptions options;
+  options.vouched = true;
+  EXPECT_EQ(sweeping(options).bodies_recorded, 1U);
+  clock_.advance(seconds(3601));
+  EXPECT_EQ(sweeping(options).bodies_deleted, 1U);
+}
+
+TEST_P(SweepTest, BodiesFromBeforeThePartnershipStayUntilTheyAreAdopted) {
+  const ProtocolStores from_before = GetParam().open(clock_);
+  const Isr isr{*from_before.table, *from_before.bodies, clock_, random_, {}};
+  std::vector<std::string> keys;
+  const auto publish_again = [&] {
+    const auto lease = std::get<Lease>(*run(acquire(isr, *page_of("/p"), seconds(30))));
+    Rendered rendered;
+    rendered.body.bytes = "page " + std::to_string(keys.size());
+    keys.push_back(std::get<Published>(*run(publish(isr, lease, rendered, {}))).meta.s3_key);
+  };
+  publish_again();
+  publish_again();
+  for (int pass = 0; pass < 3; ++pass) {
+    clock_.advance(seconds(3601));
+    const auto report = run(sweep(isr, {}));
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->bodies_from_before, 1U);
+    EXPECT_EQ(report->bodies_recorded + report->bodies_deleted, 0U);
+  }
+  EXPECT_TRUE(run(from_before.bodies->read(keys[0]))->has_value());
+  ASSERT_TRUE(run(adopt_bodies(isr)));
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(run(sweep(isr, {})));
+    clock_.advance(seconds(3601));
+  }
+  EXPECT_FALSE(run(from_before.bodies->read(keys[0]))->has_value());
+  EXPECT_TRUE(run(from_before.bodies->read(keys[1]))->has_value());
+}
+
+TEST_P(SweepTest, OneNodeSweepsAtATime) {
+  published("/p", "one");
+  published("/p", "two");
+  clock_.advance(seconds(3601));
+  std::optional<Result<SweepOutcome>> other;
+  // In the middle of the first, the second comes.
+  MeddledTable meddled(*stores_.table);
+  meddled.before_transact = [&](const std::vector<TransactItem>&) -> Task<Result<void>> {
+    if (!other) other = co_await sweep_alone(isr_, {}, "second");
+    co_return Result<void>();
+  };
+  const Isr first{meddled, *stores_.bodies, clock_, random_, {}};
+  const auto outcome = run(sweep_alone(first, {}, "first"));
+  ASSERT_TRUE(outcome) << to_string(outcome.error());
+  EXPECT_EQ(std::get<SweepReport>(*outcome).bodies_recorded, 1U);
+  ASSERT_TRUE(other && *other);
+  ASSERT_TRUE(std::holds_alternative<LeaseHeld>(**other));
+  EXPECT_EQ(std::get<LeaseHeld>(**other).lock.owner, "first");
+  // When it has ended, anybody may.
+  EXPECT_TRUE(std::holds_alternative<SweepReport>(*run(sweep_alone(isr_, {}, "second"))));
+}
+
+TEST_P(SweepTest, LeavesBehindWhenItEndedAndHowManyPagesThereAre) {
+  EXPECT_EQ(*run(last_sweep(isr_)), std::nullopt);
+  published("/p", "one");
+  published("/q", "two");
+  counting();
+  EXPECT_EQ(*run(last_sweep(isr_)), std::nullopt);
+  sweeping();
+  const auto last = *run(last_sweep(isr_));
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->finished_at, isr_.now());
+  EXPECT_EQ(last->pages, 2U);
+}
+
+TEST_P(SweepTest, SweepThatWasInterruptedGoesOnWhereItWas) {
+  // More than a step's worth of bodies, all but one of them orphans.
+  published("/q", "page");
+  Body body;
+  body.bytes = "orphan";
+  for (int i = 0; i < 700; ++i)
+    ASSERT_TRUE(run(stores_.bodies->write(body_key_for(*page_of("/p"), "", clock_.now(), random_), body)));
+  clock_.advance(seconds(3700));
+  std::stop_source stop;
+  SweepOptions options;
+  options.stop = stop.get_token();
+  std::uint64_t seen = 0;
+  const auto interrupted = run(sweep(isr_, options, [&](const SweepReport& report) {
+    seen = report.bodies_seen;
+    if (seen > 0) stop.request_stop();
+  }));
+  ASSERT_FALSE(interrupted);
+  EXPECT_GT(seen, 400U);
+  EXPECT_EQ(seen + sweeping().bodies_seen, 701U);
+  // Those of the first part are still recorded.
+  const SweepReport whole = sweeping();
+  EXPECT_EQ(whole.bodies_seen, 701U);
+  EXPECT_EQ(whole.bodies_waiting, 700U);
+}
+
+TEST_P(SweepTest, PacedSweepTakesItsTime) {
+  for (int i = 0; i < 10; ++i)
+    published("/" + std::to_string(i), "page");
+  const Duration before = clock_.monotonic();
+  SweepOptions options;
+  options.pace = 10;
+  EXPECT_EQ(sweeping(options).pages_seen, 10U);
+  EXPECT_GE(clock_.monotonic() - before, seconds(2));  // Ten rows, ten bodies.
+}
+
 INSTANTIATE_TEST_SUITE_P(Protocol, SweepTest,
                          testing::ValuesIn(protocol_backends().begin(), protocol_backends().begin() + 2),
                          protocol_backend_name);
@@ -189,10 +329,31 @@ TEST_P(RowSweepTest, RowsThatStillDecideSomethingStayWhateverTheirTtl) {
   EXPECT_EQ(sweeping().rows_deleted, 1U);
 }
 
-TEST_P(RowSweepTest, RowsThatCannotBeReadStayForPeopleToLookAt) {
-  Write write = Put{{{page_of("/p")->pk, "META"}, {{"s3_key", 1}, {"ttl", 5}}}};
-  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
-  EXPECT_EQ(sweeping().rows_deleted, 0U);
+TEST_P(RowSweepTest, RowsThatCannotBeReadStayForPeopleToLookAtAndNoBodyIsDeletedMeanwhile) {
+  const Published old = published("/q", "one");
+  published("/q", "two");
+  const std::string pk = page_of("/p")->pk;
+  for (Item bad : {Item{{pk, "META"}, {{"s3_key", 1}, {"ttl", 5}}}, Item{{pk, "META"}, {{"generated_at", 1}}},
+                   Item{{pk, "VER#01"}, {{"version", 1}}}, Item{{pk, "REQ#1"}, {{"result_s3_key", 1}}},
+                   Item{{"SOMEBODY", "ELSE"}, {{"s3_key", 1}}}}) {
+    Write write = Put{bad};
+    ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+    for (int pass = 0; pass < 3; ++pass) {
+      clock_.advance(seconds(3601));
+      const Error error = error_of(run(sweep(isr_, {})));
+      EXPECT_EQ(error.code, ErrorCode::corrupt);
+      EXPECT_THAT(error.message, testing::HasSubstr(to_string(bad.key)));
+    }
+    EXPECT_TRUE(*run(stores_.table->get(bad.key, Consistency::strong)));
+    EXPECT_TRUE(has_body(old.meta.s3_key));
+    Write removal = Delete{bad.key};
+    ASSERT_TRUE(run(stores_.table->write(std::move(removal), Durability::machine)));
+  }
+  for (int pass = 0; pass < 2; ++pass) {
+    clock_.advance(seconds(3601));
+    sweeping();
+  }
+  EXPECT_FALSE(has_body(old.meta.s3_key));
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocol, RowSweepTest,
@@ -205,6 +366,7 @@ TEST(SweepOnDynamoDb, LeavesRowsToTheTableAndSweepsBodiesInTheBucket) {
   SeededRandom random(11);
   const Isr isr{*stores.table, *stores.bodies, clock, random, {}};
   const Page page = *page_of("/swept on dynamodb");
+  ASSERT_TRUE(run(settle_partners(isr)).may_delete());
   std::vector<std::string> keys;
   for (const char* bytes : {"one", "two"}) {
     const auto lease = std::get<Lease>(*run(acquire(isr, page, seconds(30))));

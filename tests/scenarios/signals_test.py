@@ -82,6 +82,24 @@ def a_second_signal_ends_it_at_once(s):
     gateway.ends(-signal.SIGTERM, limit=3)
 
 
+def whoever_waits_for_a_renderer_that_was_killed_gets_the_page_with_the_defaults(s):
+    defaults = "# no lease = of this test's own, and no wait_limit"
+    gateways = s.gateways(2, defaults=defaults)
+    s.origin.windows["/page"] = [3600]
+    s.origin.delay = 2  # seconds that a render takes
+    s.origin.hold("/page")
+    crowd = Crowd(gateways, "/page", 10, limit=60)
+    name = s.origin.waits_for("/page", 1).gateway
+    killed = next(gateway for gateway in gateways if gateway.name == name)
+    other = next(gateway for gateway in gateways if gateway is not killed)
+    until(lambda: other.counts("facetheory_waiters") == 5, "the others wait")
+    killed.kill()
+    s.origin.waits_for("/page", 2)
+    s.origin.release("/page")
+    same(tally(crowd.answers_of([other])), {(200, "miss", 2): 5}, "answers")
+    other.get("/page").is_(200, "hit", 2)
+
+
 def idle_connections_do_not_hold_up_the_end(s):
     gateway = s.gateway()
     clients = [gateway.client() for _ in range(20)]

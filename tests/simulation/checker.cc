@@ -8,10 +8,14 @@
 namespace facetheory::simulation {
 namespace {
 
+constexpr std::string_view kPartnerObject = "facetheory-partner";
+
 // META's moving parts, apart from its window.
 bool same_pointer(const std::optional<Attributes>& a, const std::optional<Attributes>& b) {
   return text_in(a, "s3_key") == text_in(b, "s3_key") && text_in(a, "current_sk") == text_in(b, "current_sk");
 }
+
+constexpr std::int64_t kAllowedSkew = 2;  // Seconds, as the parties' settings have it.
 
 }  // namespace
 
@@ -91,7 +95,10 @@ void Checker::check_page(Known& operation, const Commit& commit, const std::stri
     if (change.key.sk.starts_with("VER#")) check_version(context, change);
     if (change.key.sk.starts_with("REQ#")) check_request(context, change);
   }
-  if (context.meta != nullptr) page.meta = context.meta->after;
+  if (context.meta != nullptr) {
+    note_named(text_in(context.meta->before, "s3_key"), text_in(context.meta->after, "s3_key"), now);
+    page.meta = context.meta->after;
+  }
   if (context.lock != nullptr) page.lock = context.lock->after;
   if (context.meta != nullptr || context.lock != nullptr) page.changed = sequence_;
   check_after(context);
@@ -165,6 +172,18 @@ void Checker::check_lock(Context& context) {
                                     sequence_, context.now, false, backs_off});
 }
 
+// Before what time META must not go back. From one that is beyond what clocks may differ by, it may: nobody believes it.
+std::int64_t Checker::believed_in(const Context& context) const {
+  const std::int64_t newest = newest_in(context.meta->before);
+  const Intent intent = context.operation.intent;
+  if (settings_.clocks_are_close) return newest;
+  if (intent == Intent::rollback || intent == Intent::pin) return 0;
+  const bool publishes = intent == Intent::publish || intent == Intent::regenerate;
+  if (!publishes || context.lock == nullptr) return newest;
+  const std::int64_t began = number_in(context.lock->before, "acquired_at").value_or(0);
+  return newest <= began + kAllowedSkew ? newest : 0;
+}
+
 void Checker::check_meta(Context& context) {
   const auto& before = context.meta->before;
   const auto& after = context.meta->after;
@@ -183,9 +202,9 @@ void Checker::check_meta(Context& context) {
       count("META swept");
       if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
         violate(where + " was swept before its ttl");
-    } else if (operation.intent == Intent::regenerate && !operation.foreign && is_true(before, "pinned") &&
-               is_purged(context.pk, before)) {
-      count("purged pin removed");
+    } else if (operation.intent == Intent::regenerate && !operation.foreign &&
+               (is_true(before, "pinned") || !settings_.clocks_are_close) && is_purged(context.pk, before)) {
+      count(is_true(before, "pinned") ? "purged pin removed" : "purged page of the future removed");
     } else if (operation.intent == Intent::regenerate && !operation.foreign && context.lock != nullptr &&
                !context.lock->after) {
       check_withdrawal(context);
@@ -196,7 +215,7 @@ void Checker::check_meta(Context& context) {
     return;
   }
 
-  if (!operation.foreign && before && newest_in(after) < newest_in(before)) {
+  if (!operation.foreign && before && newest_in(after) < believed_in(context)) {
     violate("order: generated_at in " + where + " went back");
   }
   const auto version = number_in(before, "version");
@@ -415,7 +434,9 @@ void Checker::check_request(Context& context, const Change& change) {
   if (before && text_in(before, "request_hash") != hash) violate(where + " changed its request_hash");
   if (status == "COMPLETED") return violate(where + " was changed after it was COMPLETED");
 
-  const bool claims = new_status == "STARTED" && (!before || new_owner != owner);
+  // Whoever claimed it may still extend it past its ttl, while nobody has made it anew: each claim has an owner of its own.
+  const bool extends = !new_owner.empty() && new_owner == text_in(change.before, "owner_token");
+  const bool claims = new_status == "STARTED" && !extends && (!before || new_owner != owner);
   const bool merely_seen = !claims && new_status == status && new_owner == owner && owner.empty();
   if (claims) {
     count(before ? "REQ# taken over" : "REQ# made");
@@ -531,11 +552,22 @@ void Checker::body_written(const std::string& key, bool foreign) {
   bodies_.emplace(key, foreign);
 }
 
+void Checker::note_named(const std::string& before, const std::string& after, Millis now) {
+  if (before == after) return;
+  if (!before.empty()) unnamed_since_[before] = now;
+  unnamed_since_.erase(after);
+}
+
 void Checker::body_removed(const std::string& key, Millis now) {
   count("body removed");
+  const auto since = unnamed_since_.find(key);
+  if (since != unnamed_since_.end() && now - since->second < settings_.bodies_stay)
+    violate("bodies: " + key + " was removed under a reader who had just read that META names it");
   const auto found = bodies_.find(key);
   if (found == bodies_.end()) return;
   if (found->second) violate("bodies: " + key + " of another writer was removed");
+  if (key.ends_with(kPartnerObject))
+    violate("partners: the object by which they know each other was removed");
   bodies_.erase(found);
   for (const auto& [pk, page] : pages_) {
     if (text_in(page.meta, "s3_key") == key)
@@ -655,7 +687,9 @@ bool Checker::is_purged(const std::string& pk, const std::optional<Attributes>& 
   for (const auto& [mark_pk, mark] : marks_) {
     if (tenant_of(mark_pk) != tenant_of(pk) || (!tag_of(mark_pk).empty() && !carries(meta, tag_of(mark_pk))))
       continue;
-    if (purged_since(meta, tag_of(mark_pk), mark.row)) return true;
+    // Where clocks are far apart, some page is from the future for whoever removes it, and every purge counts.
+    const std::int64_t latest = settings_.clocks_are_close ? kAnyTime : 0;
+    if (purged_since(meta, tag_of(mark_pk), mark.row, latest)) return true;
   }
   return false;
 }
@@ -675,8 +709,8 @@ void Checker::check_read(const Known& operation, const Report& report, Millis ow
     for (const auto& [pk, mark] : marks_) {
       if (tenant_of(pk) != tenant_of(operation.pk)) continue;
       if (!tag_of(pk).empty() && !carries(meta, tag_of(pk))) continue;
-      if (purged_since(meta, tag_of(pk), mark.row)) return Report::Kind::missing;
-      const bool marked = invalidated_since(meta, tag_of(pk), mark.row);
+      if (purged_since(meta, tag_of(pk), mark.row, now + kAllowedSkew)) return Report::Kind::missing;
+      const bool marked = invalidated_since(meta, tag_of(pk), mark.row, now + kAllowedSkew);
       if (marked && !is_true(meta, "pinned")) kind = Report::Kind::stale;
     }
     return kind;
@@ -714,7 +748,8 @@ void Checker::check_no_orphans() {
       named.insert(text_in(row, "result_s3_key"));
   }
   for (const auto& [key, foreign] : bodies_) {
-    if (!foreign && !named.contains(key)) violate("liveness: the body " + key + " was never swept");
+    if (!foreign && !key.ends_with(kPartnerObject) && !named.contains(key))
+      violate("liveness: the body " + key + " was never swept");
   }
 }
 

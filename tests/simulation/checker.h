@@ -15,7 +15,8 @@
 //   barrier    What was acquired before an invalidation, purge or rollback never becomes current after it; a page
 //              whose render began before a tag was marked is stale.
 //   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks show.
-//   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed.
+//   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed; a body that
+//              META has named stays for a while after it ceased to, for readers with the old pointer.
 //   requests   A record completes once, keeps its hash, and is taken over only when its time is over.
 //   reports    What an operation says is what happened.
 #pragma once
@@ -117,6 +118,7 @@ struct Commit {
 struct CheckerSettings {
   std::int64_t longest_lease = 900;
   bool clocks_are_close = true;  // No two differ by more than what is allowed for.
+  Millis bodies_stay = 0;        // For so long at least after META ceased to name them.
 };
 
 class Checker {
@@ -216,6 +218,7 @@ class Checker {
   void check_page(Known& operation, const Commit& commit, const std::string& pk, Millis now);
   void check_lock(Context& context);
   void check_meta(Context& context);
+  std::int64_t believed_in(const Context& context) const;
   void check_publish(Context& context);
   void check_withdrawal(Context& context);
   void check_birth(const Context& context, const Acquisition& acquisition);
@@ -228,6 +231,7 @@ class Checker {
   // By a mark of one of its tags, or of its tenant.
   bool is_purged(const std::string& pk, const std::optional<Attributes>& meta) const;
   bool exists(const std::string& s3_key) const { return bodies_.contains(s3_key); }
+  void note_named(const std::string& before, const std::string& after, Millis now);
   void count(const std::string& rule) { ++counters_[rule]; }
 
   CheckerSettings settings_;
@@ -242,7 +246,8 @@ class Checker {
   std::set<std::string> private_tokens_;
   std::map<std::string, Claim> claims_;  // By owner token.
   std::map<std::string, std::string> hash_of_inputs_;
-  std::map<std::string, bool> bodies_;  // By what rows call them; true: another writer's.
+  std::map<std::string, bool> bodies_;           // By what rows call them; true: another writer's.
+  std::map<std::string, Millis> unnamed_since_;  // Bodies that META named once; when it ceased to.
   std::map<std::string, std::uint64_t> counters_;
 };
 

@@ -252,6 +252,29 @@ TEST_F(CheckerTest, SeesABodySweptUnderMeta) {
   expect("was removed though META of CACHE#abc names it");
 }
 
+TEST_F(CheckerTest, SeesABodyRemovedTooSoonAfterMetaCeasedToNameIt) {
+  checker_ = Checker({.longest_lease = 10, .bodies_stay = 60'000});
+  checker_.body_written("body-1", false);
+  checker_.body_written("body-2", false);
+  page();
+  acquire("u");
+  publish("body-2");
+  expect_clean();
+  checker_.body_removed("body-1", millis() + 59'000);
+  expect("was removed under a reader");
+}
+
+TEST_F(CheckerTest, AllowsABodyToBeRemovedAWhileAfterMetaCeasedToNameIt) {
+  checker_ = Checker({.longest_lease = 10, .bodies_stay = 60'000});
+  checker_.body_written("body-1", false);
+  checker_.body_written("body-2", false);
+  page();
+  acquire("u");
+  publish("body-2");
+  checker_.body_removed("body-1", millis() + 60'000);
+  expect_clean();
+}
+
 TEST_F(CheckerTest, SeesABodySweptUnderAVersion) {
   acquire("t");
   commit(begin(Intent::publish), {{"LOCK", {}},

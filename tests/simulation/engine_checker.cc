@@ -96,7 +96,7 @@ EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::op
   auto verdict = Marked::no;
   for (const auto& [mark_pk, states] : marks_) {
     const std::string tag = tag_of(mark_pk);
-    if (tenant_of(mark_pk) != tenant_of(pk) || (!tag.empty() && !carries(meta, tag))) continue;
+    if (tenant_of(mark_pk) != tenant_of(pk) || (!tag.empty() && !has_tag(pk, meta, tag))) continue;
     const auto later = std::find_if(states.begin(), states.end(),
                                     [before](const MarkState& state) { return state.since >= before; });
     if (later == states.begin() || std::prev(later)->since < since) continue;
@@ -106,6 +106,15 @@ EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::op
     if (invalidated && !is_true(meta, "pinned")) verdict = Marked::invalidated;
   }
   return verdict;
+}
+
+bool EngineChecker::has_tag(const std::string& pk, const std::optional<Attributes>& meta,
+                            const std::string& tag) const {
+  if (carries(meta, tag)) return true;
+  const bool says_nothing = meta && meta->find("tags") == nullptr && meta->find("seen_marks") == nullptr;
+  const auto given = route_tags_.find(pk);
+  return says_nothing && given != route_tags_.end() &&
+         std::ranges::find(given->second, tag) != given->second.end();
 }
 
 bool EngineChecker::is_fresh(const std::string& pk, const std::optional<Attributes>& meta,

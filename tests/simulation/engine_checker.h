@@ -117,6 +117,11 @@ class EngineChecker final : public Witness {
   void body_written(const std::string& key, const std::string& bytes, bool foreign) override;
   void body_removed(const std::string& key) override { missing_bodies_.insert(key); }
 
+  // The tags that engines are told with each request for the page. It has them where a foreign META says nothing of tags.
+  void route_gives(const std::string& pk, std::vector<std::string> tags) {
+    route_tags_[pk] = std::move(tags);
+  }
+
   void node_began(PartyId node, NodeFacts facts, Millis skew, Millis now);
   void node_crashed(PartyId node);
   void node_paused(PartyId node, Millis length) { nodes_[node].paused += length; }
@@ -189,6 +194,7 @@ class EngineChecker final : public Witness {
   // Only those that were set at or after `since`.
   Marked marked(const std::string& pk, const std::optional<Attributes>& meta, Millis before,
                 Millis since = 0) const;
+  bool has_tag(const std::string& pk, const std::optional<Attributes>& meta, const std::string& tag) const;
   bool is_fresh(const std::string& pk, const std::optional<Attributes>& meta, Millis marks_before,
                 std::int64_t own_now) const;
   void violate(const std::string& what) { checker_.violate(what); }
@@ -196,6 +202,7 @@ class EngineChecker final : public Witness {
 
   Checker& checker_;
   std::map<PartyId, Node> nodes_;
+  std::map<std::string, std::vector<std::string>> route_tags_;  // By pk.
   std::map<std::string, std::vector<MetaState>> metas_;
   std::map<std::string, std::vector<MarkState>> marks_;
   std::map<std::string, std::string> bodies_;            // By what rows call them.

@@ -116,6 +116,18 @@ TEST_F(EngineCheckerTest, FindsNothingInAnOrderlyLife) {
   expect_clean();
 }
 
+TEST_F(EngineCheckerTest, JudgesAPageOfAForeignWriterByTheTagsOfItsRoute) {
+  engines_.route_gives(kPk, {"red"});
+  set(kPk, "META", Attributes{{"s3_key", "body-1"}, {"generated_at", seconds()}, {"revalidate_seconds", 60}});
+  pass(10'000);
+  answer(ask(), Kind::hit);
+  expect_clean();
+  set("TAG#red", "META", Attributes{{"invalidated_at", seconds()}, {"invalidations", 1}});
+  pass(10'000);
+  answer(ask(), Kind::hit);
+  expect("and was not fresh");
+}
+
 // --- answered
 
 TEST_F(EngineCheckerTest, SeesARequestThatIsNeverAnswered) {

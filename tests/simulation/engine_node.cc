@@ -221,6 +221,7 @@ Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string req
 }
 
 Task<void> EngineNode::visit() {
+  co_await introduce(fleet_, party_);
   while (!fleet_.stopping) {
     co_await nap(party_.happens(80) ? 1000 : 5000);
     if (fleet_.stopping) break;
@@ -231,7 +232,7 @@ Task<void> EngineNode::visit() {
       request.inputs = {{"policy", "p1"}, {"variant", party_.happens(88) ? "0" : "1"}};
     }
     request.only_if_cached = party_.happens(5);
-    if (party_.happens(50)) request.tags = {"blue", "red"};
+    request.tags = fleet_.route_tags[which];
     if (party_.happens(20)) {
       const Review review{.suits = party_.happens(70),
                           .fresh = party_.happens(70),
@@ -248,6 +249,7 @@ Task<void> EngineNode::visit() {
 }
 
 Task<void> EngineNode::recover() {
+  co_await introduce(fleet_, party_);
   constexpr int kTries = 60;
   for (std::size_t i = 0; i < fleet_.pages.size(); ++i) {
     std::optional<Answer::Kind> kind;
@@ -255,6 +257,7 @@ Task<void> EngineNode::recover() {
       if (tries > 0) co_await party_.clock.sleep_for(std::chrono::seconds(1));
       ServeRequest request{.page = fleet_.pages[i], .policy = {}};
       request.policy.mode = party_.happens(50) ? ServeMode::swr : ServeMode::blocking;
+      request.tags = fleet_.route_tags[i];
       request.policy.history = fleet_.histories[i];
       request.policy.lease = kLongestLease;
       request.policy.wait_limit = std::chrono::seconds(10);

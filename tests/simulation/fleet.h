@@ -18,6 +18,9 @@ namespace facetheory::simulation {
 // has done so: the grace period of the sweeper is chosen for that.
 inline constexpr Millis kLongestDelay = 40'000;
 inline constexpr std::chrono::seconds kGrace{120};
+// What a publish has released stays for that long: a reader with the old pointer finds it, and whoever is about to
+// complete a request with it has done so.
+inline constexpr std::chrono::seconds kReleasedGrace{90};
 inline constexpr std::chrono::seconds kLongestLease{10};
 
 // How often, relative to each other, a worker does each thing.
@@ -41,6 +44,8 @@ struct Fleet {
   Checker& checker;
   std::vector<Page> pages;
   std::vector<int> histories;  // Of each page, what is usually kept.
+  std::vector<std::vector<std::string>> route_tags =
+      {};  // Of each page, what engines are told when they are asked for it.
   Habits habits;
   IsrSettings settings = {.clock_skew = std::chrono::seconds(2),
                           .ttl_buffer = std::chrono::seconds(60),
@@ -57,6 +62,9 @@ struct Fleet {
 
 inline constexpr int kRequestIds = 3;     // Few, so that they are retried: "id-0", ...
 inline constexpr int kInputVariants = 2;  // The first is the usual one; others are mismatches.
+
+// What everybody of ours does before anything else: table and bodies get to know each other.
+Task<void> introduce(Fleet& fleet, Party& me);
 
 // A worker of ours: one thing after the other, at random.
 Task<void> work(Fleet& fleet, Party& me);

@@ -112,6 +112,31 @@ class SimulatedTable final : public Table {
                                               std::move(what), std::move(carry_out));
   }
 
+  // As DynamoDB does: each item may be of another age.
+  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
+                                                            Consistency consistency) override {
+    using Items = std::vector<std::optional<Item>>;
+    std::vector<bool> stale;
+    std::string what = "get all";
+    for (const Key& key : keys) {
+      stale.push_back(consistency == Consistency::eventual &&
+                      network_.scheduler_.happens(network_.weather_.stale));
+      what += " " + key.sk + (stale.back() ? " (stale)" : "");
+    }
+    std::function<Result<Items>(const Sender&)> carry_out =
+        [this, keys = std::move(keys), stale = std::move(stale)](const Sender&) -> Result<Items> {
+      Items items;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        auto item = stale[i] ? truth_.get_earlier(keys[i], network_.weather_.behind) : truth_.get(keys[i]);
+        if (!item) return item.error();
+        items.push_back(*std::move(item));
+      }
+      return items;
+    };
+    return network_.call<Items>(party_, network_.sender_of(party_), Network::Kind::read, std::move(what),
+                                std::move(carry_out));
+  }
+
   Task<Result<WriteOutcome>> do_write(Write write, Durability) override {
     const std::vector<TransactItem> items = {as_transact_item(write)};
     const Sender sender = truth_.first_asked(network_.sender_of(party_), items, {});

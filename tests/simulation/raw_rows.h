@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -72,19 +73,24 @@ inline std::optional<SeenNumbers> seen_of(const std::optional<Attributes>& meta,
   return std::nullopt;
 }
 
-// Whether a tag's row was invalidated, or purged, since the render of this page; by times, where META does not say.
+// Whether a tag's row was invalidated, or purged, since the render of this page; by times, where META does not say. A time of the
+// render beyond `latest` is not to be believed, and every mark counts.
+inline constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
+inline bool since_by_times(const std::optional<Attributes>& meta, std::int64_t at, std::int64_t latest) {
+  return at >= newest_in(meta) || (at >= 0 && newest_in(meta) > latest);
+}
 inline bool invalidated_since(const std::optional<Attributes>& meta, const std::string& tag,
-                              const std::optional<Attributes>& row) {
+                              const std::optional<Attributes>& row, std::int64_t latest = kAnyTime) {
   const std::int64_t at = number_in(row, "invalidated_at").value_or(-1);
   const auto seen = seen_of(meta, tag);
-  if (!seen) return at >= newest_in(meta);
+  if (!seen) return since_by_times(meta, at, latest);
   return number_in(row, "invalidations").value_or(0) > seen->invalidations || at > seen->invalidated_at;
 }
 inline bool purged_since(const std::optional<Attributes>& meta, const std::string& tag,
-                         const std::optional<Attributes>& row) {
+                         const std::optional<Attributes>& row, std::int64_t latest = kAnyTime) {
   const std::int64_t at = number_in(row, "purged_at").value_or(-1);
   const auto seen = seen_of(meta, tag);
-  if (!seen) return at >= newest_in(meta);
+  if (!seen) return since_by_times(meta, at, latest);
   return number_in(row, "purges").value_or(0) > seen->purges || at > seen->purged_at;
 }
 

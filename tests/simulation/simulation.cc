@@ -15,6 +15,9 @@
 namespace facetheory::simulation {
 namespace {
 
+// Of kReleasedGrace, what must be left of it by anybody's clock.
+constexpr Millis kBodiesStay = 80'000;
+
 struct Scenario {
   std::string_view name;
   int workers;
@@ -283,7 +286,9 @@ class Run {
       : trace_(with_trace),
         scenario_(scenarios()[seed % scenarios().size()]),
         seeds_(seed * 0x9E3779B97F4A7C15U + 1),
-        checker_({.longest_lease = kLongestLease.count(), .clocks_are_close = scenario_.skew <= kMaxSkew}),
+        checker_({.longest_lease = kLongestLease.count(),
+                  .clocks_are_close = scenario_.skew <= kMaxSkew,
+                  .bodies_stay = kBodiesStay}),
         engine_checker_(checker_),
         scheduler_(seeds_.next(), trace_),
         truth_(scheduler_, checker_, scheduler_.happens(500), scheduler_.happens(250),
@@ -432,6 +437,9 @@ RunResult Run::go() {
     auto page = page_of("/page/" + std::to_string(i), scheduler_.happens(500) ? "acme" : "");
     fleet_.pages.push_back(*std::move(page));
     fleet_.histories.push_back(scheduler_.happens(400) ? 0 : 1 + static_cast<int>(scheduler_.pick(3)));
+    fleet_.route_tags.emplace_back();
+    if (scheduler_.happens(500)) fleet_.route_tags.back() = {"blue", "red"};
+    engine_checker_.route_gives(fleet_.pages.back().pk, fleet_.route_tags.back());
   }
   fleet_.sweeps_in_the_end = scheduler_.happens(250);
   network_.set_weather(scenario_.weather);

@@ -11,8 +11,10 @@
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/lease.h"
 #include "facetheory/isr/pages.h"
+#include "facetheory/isr/partners.h"
 #include "facetheory/isr/publish.h"
 #include "facetheory/isr/regenerate.h"
+#include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/isr/sweep.h"
 
@@ -91,7 +93,9 @@ std::map<std::string, std::string> inputs_of(int variant) {
 class Worker {
  public:
   Worker(Fleet& fleet, Party& me)
-      : fleet_(fleet), me_(me), isr_{*me.table, *me.bodies, me.clock, me.tokens, fleet.settings} {}
+      : fleet_(fleet),
+        me_(me),
+        isr_{*me.table, *me.bodies, me.clock, me.tokens, fleet.settings, {}, &released_} {}
 
   Task<void> run();
   Task<void> recover();
@@ -115,6 +119,7 @@ class Worker {
   Task<void> unpin_page(Page page);
   Task<void> read(Page page);
   Task<void> sweep_all(bool dry);
+  Task<void> remove_what_was_released();
 
   Target any_page();
   Rendered rendered(const Page& page);
@@ -125,6 +130,7 @@ class Worker {
 
   Fleet& fleet_;
   Party& me_;
+  ReleasedBodies released_;
   const Isr isr_;
   bool healthy_ = false;  // Its renders succeed.
 };
@@ -415,8 +421,16 @@ Task<void> Worker::read(Page page) {
 
 Task<void> Worker::sweep_all(bool dry) {
   begin(Intent::sweep, {});
-  SweepOptions options{.dry_run = dry, .grace = kGrace};
+  // A fleet of one or two pages may well have none for a while.
+  SweepOptions options{.dry_run = dry, .vouched = true, .grace = kGrace};
   auto outcome = co_await sweep(isr_, options);
+  fleet_.end(me_, outcome ? Report{.kind = Kind::done} : report_of(outcome.error()));
+}
+
+Task<void> Worker::remove_what_was_released() {
+  begin(Intent::sweep, {});
+  PartnerReport partners{.partnership = Partnership::partners};
+  auto outcome = co_await remove_released(isr_, std::move(partners), kReleasedGrace, 100);
   fleet_.end(me_, outcome ? Report{.kind = Kind::done} : report_of(outcome.error()));
 }
 
@@ -450,15 +464,22 @@ Task<void> Worker::act() {
 }
 
 Task<void> Worker::run() {
+  begin(Intent::sweep, {});
+  co_await introduce(fleet_, me_);
+  fleet_.end(me_, Report{.kind = Kind::done});
   while (!fleet_.stopping) {
     co_await sleep_up_to(me_, me_.happens(80) ? 1500 : 6000);
     if (fleet_.stopping) break;
     co_await act();
+    if (me_.happens(20) && !fleet_.stopping) co_await remove_what_was_released();
   }
 }
 
 Task<void> Worker::recover() {
   healthy_ = true;
+  begin(Intent::sweep, {});
+  co_await introduce(fleet_, me_);
+  fleet_.end(me_, Report{.kind = Kind::done});
   constexpr int kTries = 12;
   const auto while_waiting = std::chrono::seconds(5);
   for (std::size_t i = 0; i < fleet_.pages.size(); ++i) {
@@ -512,6 +533,21 @@ Task<void> Worker::recover() {
 }
 
 }  // namespace
+
+Task<void> introduce(Fleet& fleet, Party& me) {
+  const Isr isr{*me.table, *me.bodies, me.clock, me.tokens, fleet.settings};
+  for (;;) {
+    const PartnerReport report = co_await settle_partners(isr);
+    if (report.may_delete() && !report.own_since) co_return;
+    if (report.partnership != Partnership::unknown) {
+      fleet.checker.violate("partners: to party " + std::to_string(me.id) + " they are " +
+                            std::string(name(report.partnership)) + (report.own_since ? " of late" : ""));
+      co_return;
+    }
+    if (fleet.stopping) co_return;
+    co_await sleep_up_to(me, 3000);
+  }
+}
 
 Task<void> work(Fleet& fleet, Party& me) {
   Worker worker(fleet, me);

@@ -1,10 +1,11 @@
 """The trials: every degraded mode of docs/outages.md, and a few that are worse. trials.py says what fails them."""
+import contextlib
 import pathlib
 import resource
 import shutil
 import time
 
-from trials import Failed, Trial, mount
+from trials import Failed, Trial, check, mount
 
 # --- Faults ---
 
@@ -91,6 +92,28 @@ class DeleteData:
             bed.data.mkdir(exist_ok=True)
 
 
+class WithinBudget:
+    """What the data folder takes may be five percent more than `disk` says, at no moment more."""
+
+    def __init__(self, megabytes):
+        self.budget, self.bed, self.most = megabytes << 20, None, 0
+
+    def __call__(self, bed):
+        if self.bed is not bed:
+            self.bed, self.most = bed, 0
+        taken = 0
+        for file in bed.data.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                taken += file.stat().st_blocks * 512 if file.is_file() else 0
+        self.most = max(self.most, taken)
+        check(taken <= self.budget * 1.05, f"the data takes {taken / 2**20:.1f} MiB, and disk is {self.budget >> 20} MiB")
+
+    def tell(self, bed):
+        print(f"# the data took {self.most / 2**20:.1f} of {self.budget >> 20} MiB at most", flush=True)
+        evicts = any("are evicted to make room" in line for line in bed.gateway.said)
+        check(evicts or bed.options.seconds < 60, "the budget was not reached")
+
+
 def start_again(bed):
     """What was deleted does not come back by itself."""
     bed.health.stop()
@@ -110,6 +133,7 @@ MANY = 200
 ONE_ROUND = 3  # seconds, of Flapping with seven steps
 
 SMALL_DISK = "size=14m"
+BUDGET = WithinBudget(64)
 LARGE_DISK = "size=6g"  # of memory, so that what is tried is not the disk
 
 
@@ -159,6 +183,8 @@ TRIALS = [
           mount="size=1g", sees=("uncached", "pass")),
     Trial("disk-unwritable", "no file can be written any more, the table's neither", limit(resource.RLIMIT_FSIZE, 0),
           limit(resource.RLIMIT_FSIZE, None), sees=("uncached",), prefix=("env", "--ignore-signal=XFSZ")),
+    Trial("disk-budget", "a crawler asks for ever new pages, and disk is 64 MiB", nothing, BUDGET.tell, during=BUDGET,
+          settings='disk = "64 MiB"', sees=("miss",), load={"connections": 24, "hot": 30, "pass": 0, "again": 0}, readers=0),
     Trial("data-deleted", "the data folder is deleted while it is used", nothing, start_again, during=DeleteData(), load=STORED,
           sees=("uncached",), unready=True),
 

@@ -32,9 +32,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent / "scenarios"))
+sys.path[:0] = [str(HERE.parent / "scenarios"), str(HERE.parent / "support")]
 
 from harness import BUCKET, CLEAN, Stores, read_what_it_says, spawn, until  # noqa: E402
+from ports import free_port  # noqa: E402
 
 HEALTH_LIMIT = 5.0  # seconds for an answer of /livez or /readyz; both cores are busy with the load
 RECOVERY_LIMIT = 20  # seconds from the end of a fault until a new page is stored again
@@ -134,9 +135,6 @@ class Gateway:
 
     def start_again(self):
         """At the same address, since the clients know no other."""
-        file = self.folder / "trial.toml"
-        text = file.read_text().replace('listen = "127.0.0.1:0"', f'listen = "127.0.0.1:{self.port}"')
-        file.write_text(text.replace('admin = "127.0.0.1:0"', f'admin = "127.0.0.1:{self.admin}"'))
         self.process.wait()
         self.reading.join(5)
         self.process.stderr.close()
@@ -299,9 +297,10 @@ class Bed:
         check(done.returncode == 0, f"table create: {done.stderr}")
 
     def _settings(self):
+        port = free_port(1)
         return f"""
-listen = "127.0.0.1:0"
-admin = "127.0.0.1:0"
+listen = "127.0.0.1:{port}"
+admin = "127.0.0.1:{port + 1}"
 {self.trial.settings}
 access_log = "off"
 threads = {self.options.loops}

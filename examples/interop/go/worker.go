@@ -1,11 +1,11 @@
 // A worker of a FaceTheory ISR table, in Go with the AWS SDK, as services in this language behave towards it.
 //
-// It knows META, LOCK and REQ# rows and nothing else: it publishes by Recipe A, replacing META as a whole. A lease
-// is held iff lease_expires_at > now; a page is fresh iff now < generated_at + revalidate_seconds; ttl decides
-// neither. The SDK's own retries are off, because a conditional write that got no answer may have been carried out:
-// send repeats, and says so.
+// It knows the rows of models.go and nothing else: it publishes by Recipe A, replacing META as a whole. A lease is held
+// iff lease_expires_at > now; a page is fresh iff now < generated_at + revalidate_seconds; ttl decides neither. The
+// SDK's own retries are off, because a conditional write that got no answer may have been carried out: send repeats,
+// and says so.
 //
-// worker.mjs and worker.py are the same program. ../README.md shows the commands.
+// worker.ts and worker.py are the same program. ../README.md shows the commands.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"io"
 	mathrand "math/rand"
 	"os"
+	"reflect"
 	"regexp"
 	"sort"
 	"strconv"
@@ -40,6 +41,7 @@ import (
 const (
 	lockBuffer    = 3600 // ttl of a row beyond its use; garbage collection only
 	requestBuffer = 86400
+	longestLease  = 3600 // a STARTED record without a time is left alone that long
 	tries         = 8
 
 	exitDone            = 0
@@ -50,40 +52,6 @@ const (
 
 // heldPause is how long to wait before asking again for a lease that is held.
 func heldPause() time.Duration { return time.Duration(20000+mathrand.Intn(60000)) * time.Microsecond }
-
-// The rows. Fields of other writers are neither needed nor kept.
-
-type Metadata struct {
-	PK                string `dynamodbav:"pk" json:"pk"`
-	SK                string `dynamodbav:"sk" json:"sk"`
-	S3Key             string `dynamodbav:"s3_key" json:"s3_key"`
-	GeneratedAt       int64  `dynamodbav:"generated_at" json:"generated_at"`
-	RevalidateSeconds int64  `dynamodbav:"revalidate_seconds" json:"revalidate_seconds"`
-	ETag              string `dynamodbav:"etag,omitempty" json:"etag,omitempty"`
-	TTL               int64  `dynamodbav:"ttl,omitempty" json:"ttl,omitempty"`
-	LastGeneratedAt   int64  `dynamodbav:"last_generated_at,omitempty" json:"-"` // left by an invalidation; only read
-}
-
-type Lease struct {
-	PK             string `dynamodbav:"pk"`
-	SK             string `dynamodbav:"sk"`
-	LeaseToken     string `dynamodbav:"lease_token"`
-	LeaseExpiresAt int64  `dynamodbav:"lease_expires_at"`
-	TTL            int64  `dynamodbav:"ttl,omitempty"`
-	AcquiredAt     int64  `dynamodbav:"-"` // when the render began, for generated_at
-}
-
-type Request struct {
-	PK                  string `dynamodbav:"pk"`
-	SK                  string `dynamodbav:"sk"`
-	RequestHash         string `dynamodbav:"request_hash"`
-	Status              string `dynamodbav:"status"`
-	ResultS3Key         string `dynamodbav:"result_s3_key,omitempty"`
-	OwnerToken          string `dynamodbav:"owner_token,omitempty"`
-	StartedAt           int64  `dynamodbav:"started_at,omitempty"`
-	InProgressExpiresAt int64  `dynamodbav:"in_progress_expires_at,omitempty"`
-	TTL                 int64  `dynamodbav:"ttl,omitempty"`
-}
 
 // Canonical forms: every language computes the same.
 
@@ -154,7 +122,7 @@ func openTable() (*Table, error) {
 	if opened != nil {
 		return opened, nil
 	}
-	name := os.Getenv("FACETHEORY_CACHE_TABLE_NAME")
+	name := tableName()
 	if name == "" {
 		return nil, usage("FACETHEORY_CACHE_TABLE_NAME is not set: it names the DynamoDB table")
 	}
@@ -238,6 +206,33 @@ func (t *Table) read(pk, sk string, row interface{}) error {
 	return attributevalue.UnmarshalMap(item, row)
 }
 
+// versions returns the generations that were kept, the oldest first.
+func (t *Table) versions(pk string) ([]FaceTheoryCacheVersion, error) {
+	found := []FaceTheoryCacheVersion{}
+	request := &dynamodb.QueryInput{TableName: &t.name, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+		ExpressionAttributeNames:  names("pk", "sk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": text(pk), ":prefix": text("VER#")}}
+	for {
+		var answer *dynamodb.QueryOutput
+		_, _, err := send(func(ctx context.Context) (err error) {
+			answer, err = t.client.Query(ctx, request)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		var page []FaceTheoryCacheVersion
+		if err := attributevalue.UnmarshalListOfMaps(answer.Items, &page); err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		if request.ExclusiveStartKey = answer.LastEvaluatedKey; len(request.ExclusiveStartKey) == 0 {
+			return found, nil
+		}
+	}
+}
+
 func key(pk, sk string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": text(pk), "sk": text(sk)}
 }
@@ -280,13 +275,19 @@ func uuid() string {
 
 const held = "#lease_token = :token AND #lease_expires_at > :now"
 
+// acquired is a lease that is ours, and when it became so: the render begins then.
+type acquired struct {
+	FaceTheoryCacheLease
+	at int64
+}
+
 // acquire returns nil when the lease is held. Each try has a token of its own; whichever of them is stored is ours.
-func (t *Table) acquire(pk string, seconds int64) (*Lease, error) {
-	var attempts []*Lease
+func (t *Table) acquire(pk string, seconds int64) (*acquired, error) {
+	var attempts []*acquired
 	done, doubtful, err := send(func(ctx context.Context) error {
 		started := now()
-		lease := &Lease{pk, "LOCK", uuid(), started + seconds, started + seconds + lockBuffer, started}
-		attempts = append(attempts, lease)
+		lease := FaceTheoryCacheLease{pk, "LOCK", uuid(), started + seconds, started + seconds + lockBuffer}
+		attempts = append(attempts, &acquired{lease, started})
 		_, err := t.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &t.name, Item: item(lease),
 			ConditionExpression: aws.String("attribute_not_exists(#pk) OR attribute_not_exists(#lease_expires_at) " +
 				"OR #lease_expires_at <= :now"),
@@ -300,7 +301,7 @@ func (t *Table) acquire(pk string, seconds int64) (*Lease, error) {
 	if done {
 		return attempts[len(attempts)-1], nil
 	}
-	var stored Lease
+	var stored FaceTheoryCacheLease
 	if err := t.read(pk, "LOCK", &stored); err != nil {
 		return nil, err
 	}
@@ -347,7 +348,7 @@ func (t *Table) release(pk, token string) (bool, error) {
 //
 // DynamoDB takes one operation per row, so the check of the lease is the condition of its delete. The client token
 // makes a repeat of this very request harmless.
-func (t *Table) publish(token string, meta Metadata, requestID, owner string) (bool, error) {
+func (t *Table) publish(token string, meta FaceTheoryCacheMetadata, requestID, owner string) (bool, error) {
 	steps := []types.TransactWriteItem{
 		{Put: &types.Put{TableName: &t.name, Item: item(meta)}},
 		{Delete: &types.Delete{TableName: &t.name, Key: key(meta.PK, "LOCK"),
@@ -366,78 +367,241 @@ func (t *Table) publish(token string, meta Metadata, requestID, owner string) (b
 	if err != nil || done || !doubtful {
 		return done, err
 	}
-	var stored Metadata
+	var stored FaceTheoryCacheMetadata
 	err = t.read(meta.PK, "META", &stored)
 	return stored.S3Key == meta.S3Key, err
 }
 
-// completion turns STARTED into COMPLETED. Services that know nothing of owner_token go by the status alone.
-func (t *Table) completion(pk, requestID, owner, result string) *types.Update {
-	update := &types.Update{TableName: &t.name, Key: key(pk, "REQ#"+requestID),
-		UpdateExpression:         aws.String("SET #status = :completed, #result_s3_key = :result"),
-		ConditionExpression:      aws.String("#status = :started"),
-		ExpressionAttributeNames: names("status", "result_s3_key"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":completed": text("COMPLETED"),
-			":started": text("STARTED"), ":result": text(result)}}
-	if owner != "" {
-		update.ConditionExpression = aws.String("#status = :started AND #owner_token = :owner")
-		update.ExpressionAttributeNames["#owner_token"] = "owner_token"
-		update.ExpressionAttributeValues[":owner"] = text(owner)
+// claim returns what became of it, and the record that says so.
+//
+// A record whose time is over is taken over: its worker died. So is one that was handed back. A STARTED record without
+// a time is of a service that knows the specification alone; whoever meets it first notes when, and it is taken over
+// when that is longer ago than any lease lasts and nobody holds the page's lease. What is taken over must still be as
+// it was read.
+func (t *Table) claim(pk, requestID string, inputs map[string]string, seconds int64) (
+	string, FaceTheoryRequest, error) {
+	hash, ours := requestHash(inputs), map[string]FaceTheoryRequest{}
+	var met *FaceTheoryRequest // what stands in the way, and may be replaced while it is as it was read
+	for attempt := 0; attempt < 2*tries; attempt++ {
+		claimed, unlessLeased, err := t.tryClaim(pk, "REQ#"+requestID, hash, seconds, ours, met)
+		if err != nil || claimed != nil {
+			return "claimed", valueOf(claimed), err
+		}
+		before, row := met, FaceTheoryRequest{}
+		if err := t.read(pk, "REQ#"+requestID, &row); err != nil {
+			return "", row, err
+		}
+		met = nil
+		until := freeAt(row)
+		_, written := ours[row.OwnerToken]
+		switch {
+		case row.Status == "" || (row.TTL != 0 && row.TTL <= now()): // past its ttl it counts as absent
+			continue
+		case row.RequestHash != hash:
+			return "mismatch", row, nil
+		case row.Status == "COMPLETED":
+			return "completed", row, nil
+		case row.Status == "FAILED" && row.Retryable != nil && !*row.Retryable:
+			return "failed", row, nil
+		case row.Status == "STARTED" && written:
+			return "claimed", row, nil
+		case unlessLeased && reflect.DeepEqual(before, &row): // somebody holds the lease
+			row.InProgressExpiresAt = &until
+			return "in_progress", row, nil
+		case until > now():
+			if row.Status == "STARTED" && row.InProgressExpiresAt == nil && row.FirstSeenAt == nil {
+				err = t.noteFirstSeen(row)
+			}
+			row.InProgressExpiresAt = &until
+			return "in_progress", row, err
+		}
+		met = &row
 	}
-	return update
+	return "", FaceTheoryRequest{}, fmt.Errorf("the request %s kept changing hands", requestID)
 }
 
-// claim returns what became of it, and of whose record.
-func (t *Table) claim(pk, requestID string, inputs map[string]string, seconds int64) (Answer, error) {
-	hash, tokens := requestHash(inputs), map[string]bool{}
-	var row Request
-	done, _, err := send(func(ctx context.Context) error {
+func valueOf(row *FaceTheoryRequest) FaceTheoryRequest {
+	if row == nil {
+		return FaceTheoryRequest{}
+	}
+	return *row
+}
+
+// tryClaim is one attempt: the record that it wrote, or nil; and whether it needed the page's lease to be free. ours
+// gets all that it tried to write.
+func (t *Table) tryClaim(pk, sk, hash string, seconds int64, ours map[string]FaceTheoryRequest,
+	met *FaceTheoryRequest) (*FaceTheoryRequest, bool, error) {
+	var row FaceTheoryRequest
+	makePut := func() *types.Put {
 		started := now()
-		row = Request{PK: pk, SK: "REQ#" + requestID, RequestHash: hash, Status: "STARTED", OwnerToken: uuid(),
-			StartedAt: started, InProgressExpiresAt: started + seconds, TTL: started + seconds + requestBuffer}
-		tokens[row.OwnerToken] = true
-		_, err := t.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &t.name, Item: item(row),
-			ConditionExpression:       aws.String("attribute_not_exists(#pk) OR #ttl <= :now"),
-			ExpressionAttributeNames:  names("pk", "ttl"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":now": number(started)}})
+		expires := started + seconds
+		row = FaceTheoryRequest{PK: pk, SK: sk, RequestHash: hash, Status: "STARTED", OwnerToken: uuid(),
+			StartedAt: started, InProgressExpiresAt: &expires, TTL: expires + requestBuffer, Attempt: 1}
+		condition, aliases, values := "", names(), map[string]types.AttributeValue{}
+		if met != nil {
+			row.Attempt = latest(met.Attempt, 1) + 1
+			condition, aliases, values = asRead(*met)
+			condition = " OR (" + condition + ")"
+		}
+		ours[row.OwnerToken] = row
+		aliases["#pk"], aliases["#ttl"], values[":now"] = "pk", "ttl", number(started)
+		return &types.Put{TableName: &t.name, Item: item(row), ExpressionAttributeNames: aliases,
+			ConditionExpression:       aws.String("attribute_not_exists(#pk) OR #ttl <= :now" + condition),
+			ExpressionAttributeValues: values}
+	}
+	unlessLeased := met != nil && met.Status == "STARTED" && met.InProgressExpiresAt == nil
+	var done bool
+	var err error
+	if unlessLeased {
+		request := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(uuid()),
+			TransactItems: []types.TransactWriteItem{{Put: makePut()}, {ConditionCheck: &types.ConditionCheck{
+				TableName: &t.name, Key: key(pk, "LOCK"),
+				ConditionExpression: aws.String(
+					"attribute_not_exists(#lease_expires_at) OR #lease_expires_at <= :now"),
+				ExpressionAttributeNames:  names("lease_expires_at"),
+				ExpressionAttributeValues: map[string]types.AttributeValue{":now": number(now())}}}}}
+		done, _, err = send(func(ctx context.Context) error {
+			_, err := t.client.TransactWriteItems(ctx, request)
+			return err
+		})
+	} else {
+		done, _, err = send(func(ctx context.Context) error {
+			put := makePut()
+			_, err := t.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: put.TableName, Item: put.Item,
+				ConditionExpression: put.ConditionExpression, ExpressionAttributeNames: put.ExpressionAttributeNames,
+				ExpressionAttributeValues: put.ExpressionAttributeValues})
+			return err
+		})
+	}
+	if err != nil || !done {
+		return nil, unlessLeased, err
+	}
+	return &row, unlessLeased, nil
+}
+
+// freeAt is when a record that has not ended for good may be taken over, at the earliest.
+func freeAt(row FaceTheoryRequest) int64 {
+	switch {
+	case row.Status == "FAILED":
+		return 0
+	case row.InProgressExpiresAt != nil:
+		return *row.InProgressExpiresAt
+	case row.FirstSeenAt != nil:
+		return *row.FirstSeenAt + longestLease + 1
+	}
+	return now() + longestLease + 1
+}
+
+// asRead is a condition that holds while nobody has changed the record, with its names and values.
+func asRead(row FaceTheoryRequest) (string, map[string]string, map[string]types.AttributeValue) {
+	stored, values, parts := item(row), map[string]types.AttributeValue{}, []string{}
+	attributes := []string{"status", "request_hash", "owner_token", "in_progress_expires_at", "first_seen_at"}
+	for _, name := range attributes {
+		if value, there := stored[name]; there {
+			parts = append(parts, "#"+name+" = :"+name)
+			values[":"+name] = value
+		} else {
+			parts = append(parts, "attribute_not_exists(#"+name+")")
+		}
+	}
+	return strings.Join(parts, " AND "), names(attributes...), values
+}
+
+// noteFirstSeen writes when the record was met. Somebody else may do so first; then theirs counts.
+func (t *Table) noteFirstSeen(row FaceTheoryRequest) error {
+	condition, aliases, values := asRead(row)
+	values[":seen"] = number(now())
+	_, _, err := send(func(ctx context.Context) error {
+		_, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: &t.name, Key: key(row.PK, row.SK),
+			UpdateExpression: aws.String("SET #first_seen_at = :seen"), ConditionExpression: &condition,
+			ExpressionAttributeNames: aliases, ExpressionAttributeValues: values})
 		return err
 	})
-	if err == nil && !done {
-		row = Request{}
-		err = t.read(pk, "REQ#"+requestID, &row)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case tokens[row.OwnerToken]:
-		return Answer{"outcome": "claimed", "owner_token": row.OwnerToken, "request_hash": hash}, nil
-	case row.RequestHash != "" && row.RequestHash != hash:
-		return Answer{"outcome": "mismatch", "request_hash": row.RequestHash}, nil
-	case row.Status == "COMPLETED":
-		return Answer{"outcome": "completed", "result_s3_key": row.ResultS3Key}, nil
-	case row.Status == "FAILED":
-		return Answer{"outcome": "failed"}, nil
-	}
-	return Answer{"outcome": "in_progress", "in_progress_expires_at": row.InProgressExpiresAt}, nil
+	return err
 }
 
-func (t *Table) complete(pk, requestID, owner, result string) (bool, error) {
-	step := t.completion(pk, requestID, owner, result)
-	done, _, err := send(func(ctx context.Context) error {
+var aliased = regexp.MustCompile(`#\w+`)
+
+// change is an update of a record that is ours and in progress; also is a further condition. Services that know nothing
+// of owner_token go by the status alone.
+func (t *Table) change(pk, requestID, owner, update, also string,
+	values map[string]types.AttributeValue) *types.Update {
+	condition := "#status = :started"
+	values[":started"] = text("STARTED")
+	if owner != "" {
+		condition += " AND #owner_token = :owner"
+		values[":owner"] = text(owner)
+	}
+	condition += also
+	aliases := map[string]string{}
+	for _, alias := range aliased.FindAllString(update+condition, -1) {
+		aliases[alias] = alias[1:]
+	}
+	return &types.Update{TableName: &t.name, Key: key(pk, "REQ#"+requestID), UpdateExpression: &update,
+		ConditionExpression: &condition, ExpressionAttributeNames: aliases, ExpressionAttributeValues: values}
+}
+
+// completion turns STARTED into COMPLETED.
+func (t *Table) completion(pk, requestID, owner, result string) *types.Update {
+	return t.change(pk, requestID, owner, "SET #status = :completed, #result_s3_key = :result, #ttl = :ttl "+
+		"REMOVE #in_progress_expires_at, #error", "", map[string]types.AttributeValue{":completed": text("COMPLETED"),
+		":result": text(result), ":ttl": number(now() + requestBuffer)})
+}
+
+// changed carries the update out. Where its answer was lost, the record tells: done judges it.
+func (t *Table) changed(pk, requestID, owner string, step *types.Update,
+	done func(FaceTheoryRequest) bool) (bool, error) {
+	written, _, err := send(func(ctx context.Context) error {
 		_, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: step.TableName, Key: step.Key,
 			UpdateExpression: step.UpdateExpression, ConditionExpression: step.ConditionExpression,
 			ExpressionAttributeNames: step.ExpressionAttributeNames, ExpressionAttributeValues: step.ExpressionAttributeValues})
 		return err
 	})
-	if done || err != nil {
-		return done, err
+	if written || err != nil {
+		return written, err
 	}
-	var row Request
+	var row FaceTheoryRequest
 	err = t.read(pk, "REQ#"+requestID, &row)
-	return row.Status == "COMPLETED" && row.OwnerToken == owner && row.ResultS3Key == result, err
+	return row.OwnerToken == owner && done(row), err
 }
 
-func verdict(meta Metadata) string {
+func (t *Table) complete(pk, requestID, owner, result string) (bool, error) {
+	return t.changed(pk, requestID, owner, t.completion(pk, requestID, owner, result), func(row FaceTheoryRequest) bool {
+		return row.Status == "COMPLETED" && row.ResultS3Key == result
+	})
+}
+
+// extend returns until when the claim is kept, 0 when it is lost. A call that arrives late shortens nothing.
+func (t *Table) extend(pk, requestID, owner string, seconds int64) (int64, error) {
+	until := now() + seconds
+	step := t.change(pk, requestID, owner, "SET #in_progress_expires_at = :until, #ttl = :ttl",
+		" AND (attribute_not_exists(#in_progress_expires_at) OR #in_progress_expires_at <= :until)",
+		map[string]types.AttributeValue{":until": number(until), ":ttl": number(until + requestBuffer)})
+	kept, err := t.changed(pk, requestID, owner, step, func(row FaceTheoryRequest) bool {
+		return row.Status == "STARTED" && row.InProgressExpiresAt != nil && *row.InProgressExpiresAt >= until
+	})
+	if err != nil || !kept {
+		return 0, err
+	}
+	var row FaceTheoryRequest
+	err = t.read(pk, "REQ#"+requestID, &row)
+	return aws.ToInt64(row.InProgressExpiresAt), err
+}
+
+// fail hands the record back: the same request may be claimed anew, if it is retryable.
+func (t *Table) fail(pk, requestID, owner string, message *string, retryable bool) (bool, error) {
+	update := "SET #status = :failed, #retryable = :retryable, #ttl = :ttl"
+	values := map[string]types.AttributeValue{":failed": text("FAILED"), ":ttl": number(now() + requestBuffer),
+		":retryable": &types.AttributeValueMemberBOOL{Value: retryable}}
+	if message != nil {
+		update += ", #error = :error"
+		values[":error"] = text(*message)
+	}
+	step := t.change(pk, requestID, owner, update+" REMOVE #in_progress_expires_at", "", values)
+	return t.changed(pk, requestID, owner, step, func(row FaceTheoryRequest) bool { return row.Status == "FAILED" })
+}
+
+func verdict(meta FaceTheoryCacheMetadata) string {
 	if meta.S3Key == "" {
 		return "missing"
 	}
@@ -447,7 +611,7 @@ func verdict(meta Metadata) string {
 	return "stale"
 }
 
-// The commands: each returns what to print; what the outcome means to a shell stands in exitCodes.
+// The commands: each returns what to print; exitCode says what the outcome means to a shell.
 
 type Answer map[string]interface{}
 
@@ -490,9 +654,9 @@ func runAcquire(t *Table, o Options) (Answer, error) {
 	}
 	if lease != nil {
 		return Answer{"outcome": "acquired", "lease_token": lease.LeaseToken, "lease_expires_at": lease.LeaseExpiresAt,
-			"acquired_at": lease.AcquiredAt}, nil
+			"acquired_at": lease.at}, nil
 	}
-	var stored Lease
+	var stored FaceTheoryCacheLease
 	err = t.read(o.pk, "LOCK", &stored)
 	return Answer{"outcome": "held", "lease_expires_at": stored.LeaseExpiresAt}, err
 }
@@ -511,8 +675,8 @@ func runRelease(t *Table, o Options) (Answer, error) {
 }
 
 func runPublish(t *Table, o Options) (Answer, error) {
-	meta := Metadata{PK: o.pk, SK: "META", S3Key: o.texts["s3-key"], GeneratedAt: o.number("generated-at", now()),
-		RevalidateSeconds: o.numbers["revalidate"], ETag: o.texts["etag"]}
+	meta := FaceTheoryCacheMetadata{PK: o.pk, SK: "META", S3Key: o.texts["s3-key"],
+		GeneratedAt: o.number("generated-at", now()), RevalidateSeconds: o.numbers["revalidate"], ETag: o.texts["etag"]}
 	if seconds, given := o.numbers["ttl-seconds"]; given {
 		if seconds < meta.RevalidateSeconds {
 			return nil, usage("--ttl-seconds ends inside --revalidate: the table would delete a fresh page")
@@ -530,7 +694,7 @@ func runPublish(t *Table, o Options) (Answer, error) {
 }
 
 func runRead(t *Table, o Options) (Answer, error) {
-	answer, meta := Answer{}, Metadata{}
+	answer, meta := Answer{}, FaceTheoryCacheMetadata{}
 	if err := t.read(o.pk, "META", &answer); err != nil {
 		return nil, err
 	}
@@ -539,8 +703,51 @@ func runRead(t *Table, o Options) (Answer, error) {
 	return answer, err
 }
 
+func runVersions(t *Table, o Options) (Answer, error) {
+	versions, err := t.versions(o.pk)
+	return Answer{"outcome": "done", "versions": versions}, err
+}
+
 func runClaim(t *Table, o Options) (Answer, error) {
-	return t.claim(o.pk, o.texts["id"], o.inputs, o.number("for", 60))
+	outcome, row, err := t.claim(o.pk, o.texts["id"], o.inputs, o.number("for", 60))
+	if err != nil {
+		return nil, err
+	}
+	stored, answer := Answer{}, Answer{"outcome": outcome}
+	if err := attributevalue.UnmarshalMap(item(row), &stored); err != nil {
+		return nil, err
+	}
+	told := "request_hash result_s3_key in_progress_expires_at attempt error"
+	if outcome == "claimed" {
+		told += " owner_token started_at" // the token is its owner's alone
+	}
+	for _, name := range strings.Fields(told) {
+		if value, there := stored[name]; there {
+			answer[name] = value
+		}
+	}
+	return answer, nil
+}
+
+func runExtend(t *Table, o Options) (Answer, error) {
+	until, err := t.extend(o.pk, o.texts["id"], o.texts["token"], o.numbers["for"])
+	if until == 0 {
+		return outcome(false, "extended", err)
+	}
+	return Answer{"outcome": "extended", "in_progress_expires_at": until}, err
+}
+
+func runFail(t *Table, o Options) (Answer, error) {
+	var message *string
+	if given, ok := o.texts["error"]; ok {
+		message = &given
+	}
+	_, final := o.texts["final"]
+	done, err := t.fail(o.pk, o.texts["id"], o.texts["token"], message, !final)
+	if final {
+		return outcome(done, "given_up", err)
+	}
+	return outcome(done, "handed_back", err)
 }
 
 func runComplete(t *Table, o Options) (Answer, error) {
@@ -572,12 +779,12 @@ func runContend(t *Table, o Options) (Answer, error) {
 			time.Sleep(heldPause())
 			continue
 		}
-		var before Metadata
+		var before FaceTheoryCacheMetadata
 		if err := t.read(o.pk, "META", &before); err != nil {
 			return nil, err
 		}
-		meta := Metadata{PK: o.pk, SK: "META", S3Key: "go/" + uuid() + ".html", RevalidateSeconds: 60,
-			GeneratedAt: latest(lease.AcquiredAt, before.GeneratedAt, before.LastGeneratedAt)}
+		meta := FaceTheoryCacheMetadata{PK: o.pk, SK: "META", S3Key: "go/" + uuid() + ".html", RevalidateSeconds: 60,
+			GeneratedAt: latest(lease.at, before.GeneratedAt, before.LastGeneratedAt)}
 		done, err := t.publish(lease.LeaseToken, meta, "", "")
 		if err != nil {
 			return nil, err
@@ -586,7 +793,7 @@ func runContend(t *Table, o Options) (Answer, error) {
 			continue
 		}
 		published++
-		line, _ := json.Marshal(Answer{"language": "go", "lease_token": lease.LeaseToken, "acquired_at": lease.AcquiredAt,
+		line, _ := json.Marshal(Answer{"language": "go", "lease_token": lease.LeaseToken, "acquired_at": lease.at,
 			"generated_at": meta.GeneratedAt, "s3_key": meta.S3Key, "previous_s3_key": before.S3Key})
 		if _, err := log.Write(append(line, '\n')); err != nil {
 			return nil, err
@@ -615,7 +822,10 @@ var commands = map[string]command{
 	"release":  {on(runRelease), "token", ""},
 	"publish":  {on(runPublish), "token s3-key revalidate", "generated-at etag ttl-seconds id owner"},
 	"read":     {on(runRead), "", ""},
+	"versions": {on(runVersions), "", ""},
 	"claim":    {on(runClaim), "id input", "for"},
+	"extend":   {on(runExtend), "id token for", ""},
+	"fail":     {on(runFail), "id token", "error final"},
 	"complete": {on(runComplete), "id token result", ""},
 	"contend":  {on(runContend), "cycles for log", "deadline"},
 	"key":      {func(o Options) (Answer, error) { return Answer{"outcome": "done", "pk": o.pk}, nil }, "", ""},
@@ -627,8 +837,13 @@ var commands = map[string]command{
 	}, "deploy policy", ""},
 }
 
-var exitCodes = map[string]int{"held": exitSomebodyElseWon, "lost": exitSomebodyElseWon,
-	"in_progress": exitSomebodyElseWon, "mismatch": exitSomebodyElseWon, "failed": exitSomebodyElseWon}
+// exitCode of a claim is 0 only for "claimed", so that a script works on what it was given and on nothing else.
+func exitCode(command string, outcome interface{}) int {
+	if outcome == "held" || outcome == "lost" || (command == "claim" && outcome != "claimed") {
+		return exitSomebodyElseWon
+	}
+	return exitDone
+}
 
 type usageError struct{ error }
 
@@ -660,6 +875,15 @@ func (o *Options) take(name, value string) error {
 	return nil
 }
 
+// flagValue is --final, which takes no value.
+type flagValue struct{ options *Options }
+
+func (flagValue) String() string   { return "" }
+func (flagValue) IsBoolFlag() bool { return true }
+func (f flagValue) Set(value string) error {
+	return f.options.take("final", value)
+}
+
 // parse returns the command and its options; the pk is always there.
 func parse(words []string) (command, Options, error) {
 	options := Options{texts: map[string]string{}, numbers: map[string]int64{}, inputs: map[string]string{}}
@@ -674,6 +898,10 @@ func parse(words []string) (command, Options, error) {
 	flags.SetOutput(io.Discard)
 	for _, name := range strings.Fields("tenant pk " + chosen.needed + " " + chosen.allowed) {
 		name := name
+		if name == "final" {
+			flags.Var(flagValue{&options}, name, "")
+			continue
+		}
 		flags.Func(name, "", func(value string) error { return options.take(name, value) })
 	}
 	var keys []string
@@ -713,7 +941,7 @@ func execute(words []string) (Answer, int) {
 		answer, err = chosen.run(options)
 	}
 	if err == nil {
-		return answer, exitCodes[answer["outcome"].(string)]
+		return answer, exitCode(words[0], answer["outcome"])
 	}
 	fmt.Fprintln(os.Stderr, "worker:", err)
 	if errors.As(err, new(usageError)) {

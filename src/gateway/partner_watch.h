@@ -1,0 +1,42 @@
+// PartnerWatch: sees to it that a running gateway writes only to bodies that are its table's (isr/partners.h).
+//
+// The first look is taken when the stores are opened; until they are known to be partners, another is taken now and then, so
+// that neither an outage nor somebody who adopts the bodies needs a restart. Between strangers no body is written and none is
+// removed; pages that are there are served, and others passed on. May be used from any thread. For .cc files only.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/isr/partners.h"
+
+namespace facetheory {
+
+class PartnerWatch {
+ public:
+  // Looks are taken on the executor, again after `until_known` while a store cannot be asked. The stores outlive it, and the executor's loop must run until it is gone.
+  PartnerWatch(const boost::asio::any_io_executor& executor, Table& table, BodyStore& bodies,
+               StoreNames names, std::chrono::milliseconds until_known = std::chrono::seconds(5));
+  ~PartnerWatch();  // Waits for a look that is being taken.
+
+  // Takes the first look, and waits for it for no longer than that. `invalid`: they are strangers.
+  Result<void> look_first(std::chrono::milliseconds limit);
+  // Another one, if it is time, without waiting for it.
+  void look_again();
+
+  // What the last look showed.
+  PartnerReport last() const;
+
+  // The store, as long as it is not a stranger's: then writing and removing are `invalid`.
+  std::unique_ptr<BodyStore> guard(std::unique_ptr<BodyStore> bodies);
+
+ private:
+  struct State;
+  void look();
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace facetheory

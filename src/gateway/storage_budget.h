@@ -1,0 +1,58 @@
+// StorageBudget: how much pages may take, on this machine's disk and by their number, and whether one more may come.
+//
+// The disk is an embedded store's. Its files never shrink, and have to be longer than what is used in them, since room that was
+// freed lies in pieces. So pages are evicted from four fifths of the budget on, and from nine tenths on new ones are not stored;
+// and when the files come near the budget, from less on, down to one half: then new pages find room in what is free. What was
+// admitted since the last measurement is added to it, so that a crowd of new pages cannot rush past. May be used from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "facetheory/base/disk_use.h"
+
+namespace facetheory {
+
+class StorageBudget {
+ public:
+  // Empty: no limit.
+  StorageBudget(std::optional<std::uint64_t> disk, std::optional<std::uint64_t> pages)
+      : disk_(disk), most_pages_(pages) {}
+
+  // Whether a page that is not there yet may be stored; counts it if so.
+  bool admits(std::size_t bytes);
+
+  // As of now; what was admitted before is in it.
+  void measured(DiskUse use);
+  void counted(std::uint64_t pages);
+  void evicted(std::uint64_t pages);
+
+  bool limits_disk() const { return disk_.has_value(); }
+  bool limits_pages() const { return most_pages_.has_value(); }
+  // What must go so that there is room again; 0: nothing.
+  std::uint64_t bytes_to_free() const;
+  std::uint64_t pages_to_free() const;
+
+  DiskUse use() const;
+  std::optional<std::uint64_t> disk() const { return disk_; }
+  std::uint64_t pages() const;    // About.
+  std::uint64_t refused() const;  // Pages that were not admitted.
+
+ private:
+  std::uint64_t evict_from() const;  // Bytes in use. Locked.
+
+  // Constant after construction.
+  const std::optional<std::uint64_t> disk_;
+  const std::optional<std::uint64_t> most_pages_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  DiskUse use_;
+  std::uint64_t admitted_ = 0;  // Bytes since use_ was measured.
+  std::uint64_t pages_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace facetheory

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""The gateway cleans up by itself: what was replaced goes, what is being read stays, and the disk's budget holds.
+
+    cleanup_test.py --facetheory build/release/facetheory [WORD...]
+
+On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. tools/trial crawler asks for many more pages, for longer.
+"""
+import json
+import threading
+import time
+
+import harness
+from harness import check, same, until
+
+QUICKLY = '[cleanup]\nreleased_after = "500ms"\n'
+STORES = {"LMDB": "lmdb", "DynamoDB": "aws"}
+
+
+def seen_by_gc(scenario):
+    """What a dry run counts: it changes nothing."""
+    return json.loads(scenario.cli("gc", "--dry-run", "--grace", "0s", "--json"))
+
+
+def bodies(scenario):
+    return seen_by_gc(scenario)["bodies_seen"]
+
+
+def total(gateways, name, **labels):
+    return sum(gateway.counts(name, **labels) for gateway in gateways)
+
+
+def used(scenario):
+    """Bytes on the disk, of all files of the stores."""
+    return sum(file.stat().st_blocks * 512 for file in (scenario.folder / "data").rglob("*") if file.is_file())
+
+
+def settings(text):
+    """Before the tables of the configuration come its first lines; [cleanup] must follow those."""
+    return {"settings": "", "routes": text}
+
+
+def pages_that_are_rendered_again_and_again_leave_few_bodies(s, store):
+    gateway = s.on(store).gateway(**settings(QUICKLY))
+    paths = [f"/page/{i}" for i in range(5)]
+    for path in paths:
+        s.origin.windows[path] = [1]
+    deadline = time.monotonic() + 6
+    client = gateway.client()
+    while time.monotonic() < deadline:
+        for path in paths:
+            same(client(path).status, 200, path)
+        time.sleep(0.05)
+    client.close()
+    renders = sum(s.origin.count(path) for path in paths)
+    check(renders >= 20, f"only {renders} renders")
+    until(lambda: bodies(s) == len(paths), f"one body of each page is left after {renders} renders")
+    removed = gateway.counts("facetheory_cleanup_bodies_removed_total", reason="released")
+    check(removed >= renders - 2 * len(paths), f"{removed} bodies were removed of {renders} renders")
+    for path in paths:
+        same(gateway.get(path).status, 200, path)
+
+
+def two_gateways_remove_each_body_once_and_lose_no_page(s, store):
+    gateways = s.on(store).gateways(2, **settings(QUICKLY))
+    paths = [f"/page/{i}" for i in range(10)]
+    for path in paths:
+        s.origin.windows[path] = [1]
+    wrong = []
+
+    def visit(gateway):
+        client = gateway.client()
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            for path in paths:
+                answer = client(path)
+                if answer.status != 200 or not answer.body.startswith(path.encode() + b" render "):
+                    wrong.append(answer)
+        client.close()
+
+    threads = [threading.Thread(target=visit, args=(gateway,)) for gateway in gateways]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    same(wrong, [], "answers that are no page")
+    until(lambda: bodies(s) == len(paths), "one body of each page is left")
+    # A render that has lost its lease, on a machine that is busy, takes its body away itself.
+    published = total(gateways, "facetheory_regenerations_total", outcome="published")
+    check(published >= 2 * len(paths), f"only {published} pages were published")
+    removed = total(gateways, "facetheory_cleanup_bodies_removed_total", reason="released")
+    same(removed, published - len(paths), f"bodies removed of {published} that were published, each once")
+
+
+def a_gateway_sweeps_what_a_crash_has_left(s, store):
+    first = s.on(store).gateway("first")
+    s.origin.windows["/page"] = [1]
+    first.get("/page").is_(200, "miss", 1)
+    s.origin.windows["/page"] = [3600]
+    until(lambda: first.get("/page").render == 2, "it was rendered again")
+    first.kill()  # With a body in its queue.
+    same(bodies(s), 2, "bodies after the crash")
+    second = s.gateway("second", **settings('[cleanup]\ninterval = "300ms"\ngrace = "1s"\n'))
+    until(lambda: second.counts("facetheory_cleanup_bodies_removed_total", reason="swept") == 1, "it is swept")
+    same(bodies(s), 1, "bodies in the end")
+    second.get("/page").is_(200, "hit", 2)
+
+
+def a_gateway_that_is_told_not_to_removes_nothing(s):
+    gateway = s.gateway(**settings('[cleanup]\nenabled = false\nreleased_after = "0s"\n'))
+    s.origin.windows["/page"] = [1]
+    gateway.get("/page").is_(200, "miss", 1)
+    gateway.becomes("/page", "hit", 3)
+    check(bodies(s) >= 3, "nothing was removed")
+
+
+def many_new_pages_stay_within_the_budget_of_pages_and_hot_ones_stay(s):
+    gateway = s.gateway(settings="pages = 50\n")
+    for i in range(5):
+        gateway.get(f"/hot/{i}").is_(200, "miss", 1)
+    hot = gateway.client()
+    for i in range(400):
+        gateway.get(f"/new/{i}")
+        for j in range(5):
+            same(hot(f"/hot/{j}").isr, "hit", f"of a hot page after {i} new ones")
+    hot.close()
+    until(lambda: bodies(s) <= 53, "about fifty pages are left")
+    check(gateway.counts("facetheory_pages_evicted_total") >= 50, "pages were evicted")
+    gateway.says("are evicted to make room")
+    same(gateway.stderr.count("are evicted to make room"), 1, "told once")
+
+
+def a_crawler_stays_within_the_budget_of_the_disk(s):
+    budget = 64 << 20
+    gateway = s.gateway(settings='disk = "64 MiB"\n')
+    paths = [f"/new/{i}" for i in range(2500)]
+    s.origin.sizes = dict.fromkeys(paths, 40_000) | {"/hot": 20_000}
+    gateway.get("/hot").is_(200, "miss", 1)
+    crawled, wrong = iter(paths), []
+
+    def crawl():
+        client = gateway.client()
+        for path in crawled:
+            answer = client(path)
+            if answer.status != 200 or len(answer.body) != 40_000:
+                wrong.append(answer)
+        client.close()
+
+    crawlers = [threading.Thread(target=crawl) for _ in range(8)]
+    for crawler in crawlers:
+        crawler.start()
+    most, hits, asked = 0, 0, 0
+    visitor = gateway.client()
+    while any(crawler.is_alive() for crawler in crawlers):
+        hits += visitor("/hot").is_(200).isr == "hit"
+        asked += 1
+        most = max(most, used(s))
+        time.sleep(0.02)
+    visitor.close()
+    same(wrong, [], "answers that are no page")
+    check(most < budget * 1.05, f"{most >> 10} KiB of {budget >> 10} KiB")
+    evicted, refused = gateway.counts("facetheory_pages_evicted_total"), gateway.counts("facetheory_pages_refused_total")
+    check(evicted > 100, f"only {evicted} pages were evicted, {refused} refused")
+    same((s.origin.count("/hot"), hits), (1, asked), "renders and hits of the hot page")
+    check(0 < gateway.counts("facetheory_disk_bytes", kind="used") < budget, "the metric tells")
+    print(f"# {len(paths)} pages of 40 kB in 64 MiB: at most {most / 2**20:.1f} MiB; {evicted} evicted, {refused} refused", flush=True)
+
+
+CASES = [pages_that_are_rendered_again_and_again_leave_few_bodies, two_gateways_remove_each_body_once_and_lose_no_page,
+         a_gateway_sweeps_what_a_crash_has_left]
+
+if __name__ == "__main__":
+    harness.main(__name__, more=[(f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
+                                 for name, store in STORES.items() for case in CASES])
