@@ -174,6 +174,7 @@ class Checker {
   struct Claim {
     PartyId party = 0;
     Millis built_at = 0;
+    std::uint64_t operation = 0;
   };
   struct PageRows {
     std::optional<Attributes> meta = {};
@@ -202,6 +203,7 @@ class Checker {
     bool published = false;
     bool acquired = false;
     bool claimed = false;
+    bool outlived_its_claim = false;  // The record passed its ttl, and is gone or another's.
     bool ended_unavailable = false;
   };
   struct Context {
@@ -224,6 +226,7 @@ class Checker {
   void check_birth(const Context& context, const Acquisition& acquisition);
   void check_version(Context& context, const Change& change);
   void check_request(Context& context, const Change& change);
+  void note_expired(const std::optional<Attributes>& request);
   void check_after(Context& context);
   void check_mark(Known& operation, const Change& change);
   void check_marks_of(const std::string& pk, const PageRows& page);

@@ -503,6 +503,35 @@ TEST_F(CheckerTest, SeesOneHashForDifferentInputs) {
   expect("one hash for different inputs");
 }
 
+TEST_F(CheckerTest, SeesAMismatchWithAClaimOfOnesOwn) {
+  const auto regeneration = begin(Intent::regenerate, 1, "a", "one");
+  commit(regeneration, {{"REQ#a", request("STARTED", "o", "h1")}});
+  pass(11);
+  commit(begin(Intent::claim, 2, "a", "one"), {{"REQ#a", request("STARTED", "p", "h1")}});
+  expect_clean();
+  end(regeneration, {.kind = Kind::mismatch});
+  expect("though the record was claimed");
+}
+
+TEST_F(CheckerTest, AcceptsAMismatchOnceTheRecordHasExpiredAndIsAnothers) {
+  const auto regeneration = begin(Intent::regenerate, 1, "a", "one");
+  commit(regeneration, {{"REQ#a", request("STARTED", "o", "h1")}});
+  pass(101);
+  commit(begin(Intent::claim, 2, "a", "two"), {{"REQ#a", request("STARTED", "p", "h2")}});
+  end(regeneration, {.kind = Kind::mismatch});
+  expect_clean();
+}
+
+TEST_F(CheckerTest, AcceptsAMismatchOnceTheRecordWasSweptAndIsAnothers) {
+  const auto regeneration = begin(Intent::regenerate, 1, "a", "one");
+  commit(regeneration, {{"REQ#a", request("STARTED", "o", "h1")}});
+  pass(101);
+  commit(begin(Intent::sweep, 2), {{"REQ#a", {}}});
+  commit(begin(Intent::claim, 2, "a", "two"), {{"REQ#a", request("STARTED", "p", "h2")}});
+  end(regeneration, {.kind = Kind::mismatch});
+  expect_clean();
+}
+
 TEST_F(CheckerTest, SeesRowsSweptBeforeTheirTime) {
   acquire("t");
   commit(begin(Intent::sweep), {{"LOCK", {}}});
