@@ -455,7 +455,8 @@ void Checker::check_request(Context& context, const Change& change) {
     operation.outlived_its_claim = false;
     if (operation.ended_unavailable)
       violate(where + " was claimed although the caller was told that nothing happened");
-    if (!new_owner.empty()) claims_[new_owner] = Claim{operation.party, context.commit.built_at, context.commit.operation};
+    if (!new_owner.empty())
+      claims_[new_owner] = Claim{operation.party, context.commit.built_at, context.commit.operation};
     if (before && status == "STARTED") {
       const auto until = number_in(before, "in_progress_expires_at");
       const auto seen = number_in(before, "first_seen_at");
