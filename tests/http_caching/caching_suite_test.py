@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import suite
 
@@ -22,7 +23,7 @@ SETTINGS = """
 origin = "http://127.0.0.1:{origin}"
 listen = "127.0.0.1:0"
 admin = "off"
-access_log = "off"
+access_log = "json"
 table = "memory:"
 bodies = "memory:"
 """
@@ -46,18 +47,22 @@ class Document:
 
 def start_gateway(facetheory, folder, origin, configuration):
     (folder / "facetheory.toml").write_text(SETTINGS.format(origin=origin) + configuration)
-    gateway = subprocess.Popen([facetheory, "serve"], cwd=folder, stderr=subprocess.PIPE, text=True)
-    for line in gateway.stderr:
-        if found := re.search(r"listening on (http://\S+)", line):
+    log = folder / "log"
+    with log.open("w") as output:
+        gateway = subprocess.Popen([facetheory, "serve"], cwd=folder, stdout=output, stderr=output)
+    for _ in range(400):
+        if found := re.search(r"listening on (http://\S+)", log.read_text()):
             return gateway, found.group(1)
-    raise SystemExit("the gateway does not start")
+        time.sleep(0.05)
+    raise SystemExit(f"the gateway does not start: {log.read_text()}")
 
 
 def run_suite(facetheory, configuration):
     with suite.origin() as origin, tempfile.TemporaryDirectory() as folder:
         gateway, url = start_gateway(facetheory, pathlib.Path(folder), origin, configuration)
         with suite.ended(gateway):
-            return suite.run(url)
+            found = suite.run(url)
+        return found, (pathlib.Path(folder) / "log").read_text().splitlines()
 
 
 class Report:
@@ -71,14 +76,15 @@ class Report:
             print(f"  {why}", flush=True)
 
 
-def compare(report, document, configuration, found):
-    """The outcome of every case with what the document says of it."""
+def compare(report, document, configuration, found, log):
+    """The outcome of every case with what the document says of it. The log tells what the gateway did in one that is red."""
     expected_to_fail = document.failing(configuration)
     judged = [case for case in found["cases"] if case["kind"] in ("required", "optimal")]
     for case in judged:
         listed = case["id"] in expected_to_fail
         name = f"{configuration}: {case['suite']}: {case['id']}" + (" (fails, as documented)" if listed else "")
         why = "docs/http_caching.md lists it, but it passes" if listed else case["why"]
+        why = "\n  ".join([why] + [line for line in log if case.get("path", "none") in line])
         report.say(case["passed"] != listed, name, why)
     unknown = sorted(set(expected_to_fail) - {case["id"] for case in judged})
     report.say(not unknown, f"{configuration}: the document lists cases that exist", ", ".join(unknown))
@@ -96,7 +102,8 @@ def main():
     options = parser.parse_args()
     document, report = Document(), Report()
     for name, configuration in document.configurations.items():
-        compare(report, document, name, run_suite(pathlib.Path(options.facetheory).resolve(), configuration))
+        found, log = run_suite(pathlib.Path(options.facetheory).resolve(), configuration)
+        compare(report, document, name, found, log)
     return 1 if report.red else 0
 
 

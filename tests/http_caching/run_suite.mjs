@@ -1,8 +1,8 @@
 // Runs the public caching suite against a gateway and prints what became of each case, as one JSON object.
 //   node run_suite.mjs http://127.0.0.1:8080
 // Cases that only mean something in a browser are left out. `depends` is false where a case that this one builds on did
-// not pass. Beside ours stands how many required cases passed at other caches, of which the suite has stored the results:
-// all, and those that build on nothing that did not.
+// not pass; `path` is where it asked. Beside ours stands how many required cases passed at other caches, of which the suite
+// has stored the results: all, and those that build on nothing that did not.
 import fs from 'fs'
 import fetch from '../servers/node_modules/node-fetch/lib/index.mjs'
 import suites from '../servers/node_modules/http-cache-tests/tests/index.mjs'
@@ -18,9 +18,17 @@ function passes (id, results) {
   return results[id] === true && (byId[id]?.depends_on ?? []).every(other => passes(other, results))
 }
 
+const paths = {} // By the id of a case.
+function notingPath (url, init) {
+  const id = init?.headers?.find(([name]) => name === 'Test-ID')
+  if (id) paths[id[1]] = new URL(url).pathname
+  return fetch(url, init)
+}
+
 function outcomes (results) {
   return cases.map(test => ({
     id: test.id,
+    path: paths[test.id],
     suite: test.suite,
     kind: test.kind ?? 'required',
     depends: (test.depends_on ?? []).every(id => passes(id, results)),
@@ -29,7 +37,7 @@ function outcomes (results) {
   }))
 }
 
-await runTests(all, fetch, false, process.argv[2])
+await runTests(all, notingPath, false, process.argv[2])
 const peers = {}
 for (const name of PEERS) {
   const stored = new URL(`../servers/node_modules/http-cache-tests/results/${name}.json`, import.meta.url)
