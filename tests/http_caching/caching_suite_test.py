@@ -84,7 +84,7 @@ def compare(report, document, configuration, found, log):
         listed = case["id"] in expected_to_fail
         name = f"{configuration}: {case['suite']}: {case['id']}" + (" (fails, as documented)" if listed else "")
         why = "docs/http_caching.md lists it, but it passes" if listed else case["why"]
-        why = "\n  ".join([why] + [line for line in log if case.get("path", "none") in line])
+        why = "\n  ".join([why] + [line for line in log if case["path"] in line])
         report.say(case["passed"] != listed, name, why)
     unknown = sorted(set(expected_to_fail) - {case["id"] for case in judged})
     report.say(not unknown, f"{configuration}: the document lists cases that exist", ", ".join(unknown))

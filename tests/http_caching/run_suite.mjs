@@ -8,6 +8,7 @@ import fetch from '../servers/node_modules/node-fetch/lib/index.mjs'
 import suites from '../servers/node_modules/http-cache-tests/tests/index.mjs'
 import surrogate from '../servers/node_modules/http-cache-tests/tests/surrogate-control.mjs'
 import { getResults, runTests } from '../servers/node_modules/http-cache-tests/client/runner.mjs'
+import { makeCacheTest, testResults, testUUIDs } from '../servers/node_modules/http-cache-tests/client/test.mjs'
 
 const PEERS = ['apache', 'nginx', 'squid', 'trafficserver', 'varnish']
 const all = [...suites, surrogate]
@@ -18,17 +19,10 @@ function passes (id, results) {
   return results[id] === true && (byId[id]?.depends_on ?? []).every(other => passes(other, results))
 }
 
-const paths = {} // By the id of a case.
-function notingPath (url, init) {
-  const id = init?.headers?.find(([name]) => name === 'Test-ID')
-  if (id) paths[id[1]] = new URL(url).pathname
-  return fetch(url, init)
-}
-
 function outcomes (results) {
   return cases.map(test => ({
     id: test.id,
-    path: paths[test.id],
+    path: `/test/${testUUIDs[test.id]}`,
     suite: test.suite,
     kind: test.kind ?? 'required',
     depends: (test.depends_on ?? []).every(id => passes(id, results)),
@@ -37,7 +31,16 @@ function outcomes (results) {
   }))
 }
 
-await runTests(all, notingPath, false, process.argv[2])
+await runTests(all, fetch, false, process.argv[2])
+// An origin that was asked twice for one request makes the suite give no judgement ("retry"). Some of its cases send more than
+// they announce or break off, and a connection that such bytes reach late costs whoever uses it next a second attempt. So
+// these are run once more, alone; a gateway that repeats requests of its own accord fails again.
+const unjudged = cases.filter(test => testResults[test.id]?.[1] === 'retry')
+for (const test of unjudged) {
+  console.error(`${test.id}: the origin was asked twice; once more`)
+  delete testResults[test.id]
+  await makeCacheTest(test)
+}
 const peers = {}
 for (const name of PEERS) {
   const stored = new URL(`../servers/node_modules/http-cache-tests/results/${name}.json`, import.meta.url)
