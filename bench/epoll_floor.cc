@@ -50,7 +50,7 @@ class Server {
         epoll_(epoll_create1(0)) {
     const int on = 1;
     setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(listener_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // As in src/gateway/http_server.cc.
+    setsockopt(listener_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // As in src/server/http_server.cc.
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "facetheory/aws/credentials.h"
-#include "facetheory/aws/retry.h"
 #include "facetheory/aws/sigv4.h"
 #include "facetheory/base/platform.h"
 #include "facetheory/base/result.h"
+#include "facetheory/base/retry.h"
 #include "facetheory/base/task.h"
 #include "facetheory/http/client.h"
 

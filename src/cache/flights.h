@@ -12,8 +12,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "facetheory/base/event.h"
 #include "facetheory/cache/engine.h"
-#include "facetheory/cache/event.h"
 #include "facetheory/cache/page_memory.h"
 #include "facetheory/cache/turns.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "facetheory/base/event.h"
 #include "facetheory/base/result.h"
-#include "facetheory/cache/event.h"
 
 namespace facetheory {
 

@@ -20,7 +20,7 @@
 #include <set>
 #include <vector>
 
-#include "facetheory/cache/event.h"
+#include "facetheory/base/event.h"
 
 namespace facetheory {
 

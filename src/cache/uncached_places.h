@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "facetheory/cache/event.h"
+#include "facetheory/base/event.h"
 
 namespace facetheory {
 

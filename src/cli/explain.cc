@@ -16,8 +16,8 @@
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
 #include "facetheory/gateway/page_answer.h"
-#include "facetheory/gateway/peers.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/http/peers.h"
 #include "facetheory/table/open_table.h"
 
 namespace facetheory {

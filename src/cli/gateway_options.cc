@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "facetheory/site/read_config.h"
+
 namespace facetheory {
 void GatewayOptions::declare(Arguments& arguments) {
   arguments.text("--origin", "URL", flags_.origin, "Where pages come from: http://127.0.0.1:3000");

@@ -6,7 +6,8 @@
 
 #include "facetheory/cli/arguments.h"
 #include "facetheory/cli/session.h"
-#include "facetheory/gateway/config.h"
+#include "facetheory/site/config.h"
+#include "facetheory/site/read_config.h"
 
 namespace facetheory {
 

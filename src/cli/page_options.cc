@@ -7,8 +7,8 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/utf8.h"
-#include "facetheory/gateway/replay.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/rules/replay.h"
 
 namespace facetheory {
 namespace {

@@ -11,11 +11,12 @@
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/gateway_options.h"
-#include "facetheory/gateway/demo_origin.h"
-#include "facetheory/gateway/descriptor_limit.h"
-#include "facetheory/gateway/event_loop.h"
-#include "facetheory/gateway/http_server.h"
-#include "facetheory/gateway/service.h"
+#include "facetheory/server/event_loop.h"
+#include "facetheory/server/http_server.h"
+#include "facetheory/server/whole_requests.h"
+#include "facetheory/service/demo_origin.h"
+#include "facetheory/service/descriptor_limit.h"
+#include "facetheory/service/service.h"
 
 namespace facetheory {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "facetheory/base/environment.h"
 #include "facetheory/cli/output.h"
-#include "facetheory/gateway/stores.h"
 #include "facetheory/isr/blocking.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/site/stores.h"
 
 namespace facetheory {
 
@@ -43,7 +43,7 @@ class Session {
 
   const GlobalOptions& options() const { return options_; }
   std::string tenant() const { return options_.tenant.value_or(""); }
-  // Which table and which bodies, by the rule of gateway/stores.h.
+  // Which table and which bodies, by the rule of site/stores.h.
   const ChosenStores& stores();
   std::string config_file() const;  // The one that is read,
   bool has_config_file() const;     // if it is there or was named.

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/event.h"
 #include "facetheory/base/loop_thread.h"
 #include "facetheory/base/task.h"
-#include "facetheory/cache/event.h"
 #include "facetheory/gateway/prepared_page.h"
 
 namespace facetheory {

@@ -5,13 +5,14 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "facetheory/gateway/asked_page.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/variant.h"
+#include "facetheory/http/server_request.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/lease.h"
 #include "facetheory/isr/pages.h"
+#include "facetheory/site/asked_page.h"
 
 namespace facetheory {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "facetheory/cache/engine.h"
-#include "facetheory/gateway/request_target.h"
-#include "facetheory/gateway/site.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/isr.h"
+#include "facetheory/rules/request_target.h"
+#include "facetheory/site/site.h"
 
 namespace facetheory {
 

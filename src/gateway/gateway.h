@@ -20,12 +20,14 @@
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/gateway/compressor.h"
-#include "facetheory/gateway/event_loop.h"
-#include "facetheory/gateway/http_server.h"
-#include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/purge_rate.h"
-#include "facetheory/gateway/site.h"
 #include "facetheory/gateway/warm_pages.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/metrics/metrics.h"
+#include "facetheory/server/event_loop.h"
+#include "facetheory/server/ready_answer.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/site/site.h"
 
 namespace facetheory {
 

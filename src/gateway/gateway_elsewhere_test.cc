@@ -16,10 +16,12 @@
 
 #include "facetheory/gateway/explain.h"
 #include "facetheory/gateway/page_answer.h"
+#include "facetheory/http/server_request.h"
 #include "facetheory/isr/facetheory_key.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/lease.h"
 #include "facetheory/isr/pages.h"
+#include "facetheory/server/server_exchange.h"
 
 #include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"

@@ -9,9 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "facetheory/gateway/config.h"
-#include "facetheory/gateway/service.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/service/service.h"
+#include "facetheory/site/config.h"
+#include "facetheory/site/read_config.h"
 
 #include "tests/support/gateway_bed.h"
 #include "tests/support/scripted_server.h"

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/bodies/faulty_bodies.h"
+#include "facetheory/http/server_request.h"
 #include "facetheory/table/faulty_table.h"
 
 #include "tests/support/gateway_bed.h"

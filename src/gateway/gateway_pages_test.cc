@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/bodies/body_store.h"
+#include "facetheory/http/server_request.h"
 
 #include "tests/support/gateway_bed.h"
 

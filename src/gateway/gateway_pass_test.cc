@@ -11,7 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/gateway/event_loop.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/server/event_loop.h"
+#include "facetheory/server/http_server.h"
+#include "facetheory/server/server_exchange.h"
 
 #include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"

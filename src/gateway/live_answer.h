@@ -16,8 +16,8 @@
 #include <variant>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/event.h"
 #include "facetheory/base/task.h"
-#include "facetheory/cache/event.h"
 #include "facetheory/http/message.h"
 #include "facetheory/isr/publish.h"
 

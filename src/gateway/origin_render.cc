@@ -11,10 +11,10 @@
 #include "facetheory/base/log.h"
 #include "facetheory/bodies/metadata_fields.h"
 #include "facetheory/gateway/live_answer.h"
-#include "facetheory/gateway/preconditions.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/rules/preconditions.h"
+#include "facetheory/rules/vary.h"
 
 namespace facetheory {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/cache/engine.h"
-#include "facetheory/gateway/metrics.h"
 #include "facetheory/gateway/prepared_page.h"
-#include "facetheory/gateway/storing.h"
 #include "facetheory/http/client.h"
+#include "facetheory/metrics/metrics.h"
+#include "facetheory/rules/storing.h"
 
 namespace facetheory {
 

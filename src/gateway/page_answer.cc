@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "facetheory/gateway/preconditions.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/http_date.h"
+#include "facetheory/rules/preconditions.h"
+#include "facetheory/rules/vary.h"
 
 namespace facetheory {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "facetheory/cache/engine.h"
-#include "facetheory/gateway/cache_status.h"
-#include "facetheory/gateway/compression.h"
-#include "facetheory/gateway/http_server.h"
 #include "facetheory/gateway/prepared_page.h"
-#include "facetheory/gateway/request_rules.h"
+#include "facetheory/rules/cache_status.h"
+#include "facetheory/rules/compression.h"
+#include "facetheory/rules/request_rules.h"
+#include "facetheory/server/server_exchange.h"
 
 namespace facetheory {
 

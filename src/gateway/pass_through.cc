@@ -15,9 +15,10 @@
 
 #include "facetheory/base/first_to_end.h"
 #include "facetheory/base/letter_case.h"
-#include "facetheory/gateway/replay.h"
 #include "facetheory/http/chunked.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/replay.h"
+#include "facetheory/server/server_exchange.h"
 
 namespace facetheory {
 namespace {
@@ -281,19 +282,6 @@ Headers trailers_for(const Headers& request, const Headers& trailers) {
   return takes_trailers(request) ? allowed_trailers(trailers) : Headers{};
 }
 
-std::optional<std::string> wanted_protocol(const ServerRequest& request) {
-  if (request.minor_version == 0) return std::nullopt;
-  bool named = false;
-  for_each_element(request.headers, "connection",
-                   [&](std::string_view element) { named = named || same_text(element, "upgrade"); });
-  bool refused = false;
-  for_each_element(request.headers, "upgrade", [&](std::string_view element) {
-    refused = refused || same_text(element.substr(0, 3), "h2c");
-  });
-  auto protocol = combined(request.headers, "upgrade");
-  return named && !refused && protocol && !protocol->empty() ? protocol : std::nullopt;
-}
-
 Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass) {
   const Headers& asked = client.request().headers;
   BodyFraming framing;
@@ -302,7 +290,8 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
     framing =
         length ? BodyFraming{BodyFraming::Kind::length, *length} : BodyFraming{BodyFraming::Kind::chunked};
   }
-  if (const auto protocol = wanted_protocol(client.request())) pass.request.headers.add("Upgrade", *protocol);
+  if (const auto protocol = wanted_protocol(client.request().headers, client.request().minor_version))
+    pass.request.headers.add("Upgrade", *protocol);
   if (takes_trailers(asked)) pass.request.headers.add("TE", "trailers");
   const bool repeatable =
       !client.has_body() && (pass.request.method == "GET" || pass.request.method == "HEAD");

@@ -11,16 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "facetheory/gateway/http_server.h"
 #include "facetheory/http/client.h"
 #include "facetheory/http/exchange.h"
+#include "facetheory/server/server_exchange.h"
 
 namespace facetheory {
-
-// The protocol that the request wants to go on with: "Connection: upgrade" and an Upgrade that names it; without both it is
-// none. Nor is it in HTTP/1.0 (RFC 9110, 7.8). Nor is h2c: through it a client could speak to the origin past everything
-// that is decided here.
-std::optional<std::string> wanted_protocol(const ServerRequest& request);
 
 // Whether it asks only for what has changed.
 bool has_condition(const Headers& request);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "facetheory/gateway/cache_control.h"
-#include "facetheory/gateway/replay.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/http_date.h"
+#include "facetheory/rules/cache_control.h"
+#include "facetheory/rules/replay.h"
+#include "facetheory/rules/vary.h"
 
 namespace facetheory {
 namespace {

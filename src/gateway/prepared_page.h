@@ -17,9 +17,9 @@
 
 #include "facetheory/base/fixed_bytes.h"
 #include "facetheory/bodies/body_store.h"
-#include "facetheory/gateway/compression.h"
-#include "facetheory/gateway/storing.h"
 #include "facetheory/http/message.h"
+#include "facetheory/rules/compression.h"
+#include "facetheory/rules/storing.h"
 
 namespace facetheory {
 

@@ -9,7 +9,7 @@
 namespace facetheory {
 namespace {
 
-std::unique_ptr<PreparedPage> page_of(std::string bytes) {
+std::unique_ptr<PreparedPage> made_ready(std::string bytes) {
   Body body;
   body.bytes = std::move(bytes);
   body.metadata.status = 200;
@@ -19,8 +19,8 @@ std::unique_ptr<PreparedPage> page_of(std::string bytes) {
 
 TEST(PreparedPage, OfManyBytesThereIsACopyToLend) {
   FixedMemory memory(1 << 20);
-  EXPECT_EQ(page_of(std::string(16'383, 'x'))->fixed(Coding::identity, memory), nullptr);
-  const auto page = page_of(std::string(16'384, 'x'));
+  EXPECT_EQ(made_ready(std::string(16'383, 'x'))->fixed(Coding::identity, memory), nullptr);
+  const auto page = made_ready(std::string(16'384, 'x'));
   const auto fixed = page->fixed(Coding::identity, memory);
   ASSERT_NE(fixed, nullptr);
   EXPECT_EQ(fixed->bytes(), page->bytes);
@@ -29,7 +29,7 @@ TEST(PreparedPage, OfManyBytesThereIsACopyToLend) {
 
 TEST(PreparedPage, EachCodingHasACopyOfItsOwn) {
   FixedMemory memory(1 << 20);
-  const auto page = page_of(std::string(50'000, 'x'));
+  const auto page = made_ready(std::string(50'000, 'x'));
   EXPECT_EQ(page->fixed(Coding::br, memory), nullptr);
   page->keep(Coding::br, std::string(20'000, 'y'));
   const auto fixed = page->fixed(Coding::br, memory);
@@ -40,8 +40,8 @@ TEST(PreparedPage, EachCodingHasACopyOfItsOwn) {
 
 TEST(PreparedPage, GivesItsCopyBackWithItself) {
   FixedMemory memory(32 << 10);
-  auto page = page_of(std::string(20'000, 'x'));
-  const auto other = page_of(std::string(20'000, 'y'));
+  auto page = made_ready(std::string(20'000, 'x'));
+  const auto other = made_ready(std::string(20'000, 'y'));
   ASSERT_NE(page->fixed(Coding::identity, memory), nullptr);
   EXPECT_EQ(other->fixed(Coding::identity, memory), nullptr);
   page.reset();

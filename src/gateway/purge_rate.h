@@ -20,8 +20,8 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/event.h"
 #include "facetheory/base/task.h"
-#include "facetheory/cache/event.h"
 
 namespace facetheory {
 

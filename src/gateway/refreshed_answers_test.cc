@@ -13,7 +13,9 @@
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/page_answer.h"
+#include "facetheory/http/server_request.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/server/ready_answer.h"
 #include "facetheory/table/open_table.h"
 
 #include "tests/support/gateway_bed.h"

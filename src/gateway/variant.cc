@@ -6,8 +6,8 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/vary.h"
 
 namespace facetheory {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "facetheory/gateway/config.h"
-#include "facetheory/gateway/page_key.h"
 #include "facetheory/gateway/prepared_page.h"
-#include "facetheory/gateway/request_target.h"
 #include "facetheory/http/message.h"
+#include "facetheory/rules/request_target.h"
+#include "facetheory/site/config.h"
+#include "facetheory/site/page_key.h"
 
 namespace facetheory {
 

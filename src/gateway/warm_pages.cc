@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "facetheory/base/letter_case.h"
-#include "facetheory/gateway/cache_status.h"
-#include "facetheory/gateway/nextjs.h"
-#include "facetheory/gateway/page_key.h"
+#include "facetheory/http/cookies.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/cache_status.h"
+#include "facetheory/site/facetheory_request.h"
+#include "facetheory/site/nextjs.h"
+#include "facetheory/site/page_key.h"
 
 namespace facetheory {
 namespace {

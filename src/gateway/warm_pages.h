@@ -25,9 +25,9 @@
 
 #include "facetheory/cache/engine.h"
 #include "facetheory/cache/recent_pages.h"
-#include "facetheory/gateway/config.h"
-#include "facetheory/gateway/http_server.h"
 #include "facetheory/http/message_head.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/site/config.h"
 
 namespace facetheory {
 

@@ -1,6 +1,6 @@
 // A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3, the credential endpoints and the gateway's origins.
 //
-// `send` makes exactly one attempt and never repeats it; repeating is the caller's decision (aws/retry.h),
+// `send` makes exactly one attempt and never repeats it; repeating is the caller's decision (base/retry.h),
 // because only the caller knows whether that is safe. `ask` and `open` give the same in pieces. The error code tells what
 // happened to the request:
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full

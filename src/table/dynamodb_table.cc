@@ -13,8 +13,8 @@
 #include <boost/json.hpp>
 
 #include "facetheory/aws/credentials.h"
-#include "facetheory/aws/retry.h"
 #include "facetheory/aws/service_client.h"
+#include "facetheory/base/retry.h"
 #include "facetheory/table/dynamodb_expression.h"
 #include "facetheory/table/dynamodb_json.h"
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "facetheory/aws/retry.h"
 #include "facetheory/base/platform.h"
 #include "facetheory/base/result.h"
+#include "facetheory/base/retry.h"
 #include "facetheory/http/client.h"
 #include "facetheory/table/table.h"
 

@@ -7,8 +7,8 @@
 #include <boost/json/parse.hpp>
 
 #include "facetheory/base/utf8.h"
-#include "facetheory/gateway/access_log.h"
 #include "facetheory/isr/key_text.h"
+#include "facetheory/metrics/access_log.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

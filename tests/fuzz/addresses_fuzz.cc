@@ -7,7 +7,7 @@
 
 #include "facetheory/base/duration.h"
 #include "facetheory/base/utf8.h"
-#include "facetheory/gateway/peers.h"
+#include "facetheory/http/peers.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

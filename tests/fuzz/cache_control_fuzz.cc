@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/gateway/cache_control.h"
-#include "facetheory/gateway/request_rules.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/cache_control.h"
+#include "facetheory/rules/request_rules.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

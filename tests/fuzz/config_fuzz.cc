@@ -6,10 +6,12 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/utf8.h"
-#include "facetheory/gateway/config.h"
-#include "facetheory/gateway/page_key.h"
-#include "facetheory/gateway/peers.h"
+#include "facetheory/http/peers.h"
 #include "facetheory/isr/key_text.h"
+#include "facetheory/site/config.h"
+#include "facetheory/site/page_key.h"
+#include "facetheory/site/read_config.h"
+#include "facetheory/site/tag_template.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <string>
 
-#include "facetheory/gateway/invalidation.h"
-#include "facetheory/gateway/route.h"
+#include "facetheory/http/normal_form.h"
 #include "facetheory/isr/key_text.h"
+#include "facetheory/rules/invalidation.h"
+#include "facetheory/site/route.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

@@ -10,14 +10,16 @@
 #include <variant>
 #include <vector>
 
-#include "facetheory/gateway/config.h"
-#include "facetheory/gateway/page_key.h"
-#include "facetheory/gateway/replay.h"
-#include "facetheory/gateway/request_target.h"
 #include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/request_writer.h"
 #include "facetheory/isr/key_text.h"
+#include "facetheory/rules/replay.h"
+#include "facetheory/rules/request_target.h"
+#include "facetheory/site/config.h"
+#include "facetheory/site/facetheory_request.h"
+#include "facetheory/site/page_key.h"
+#include "facetheory/site/read_config.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

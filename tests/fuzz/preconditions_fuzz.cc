@@ -5,9 +5,9 @@
 // validators.
 #include <string>
 
-#include "facetheory/gateway/preconditions.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/http_date.h"
+#include "facetheory/rules/preconditions.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

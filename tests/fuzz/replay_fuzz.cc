@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/gateway/replay.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/message_head.h"
+#include "facetheory/rules/replay.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

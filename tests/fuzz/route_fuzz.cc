@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/gateway/route.h"
+#include "facetheory/http/normal_form.h"
+#include "facetheory/site/route.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "facetheory/gateway/prepared_page.h"
-#include "facetheory/gateway/storing.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/http_date.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/rules/storing.h"
+#include "facetheory/rules/vary.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

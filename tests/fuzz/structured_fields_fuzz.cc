@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "facetheory/gateway/cache_status.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/http/structured_fields.h"
+#include "facetheory/rules/cache_status.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

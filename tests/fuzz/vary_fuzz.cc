@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/gateway/compression.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/compression.h"
+#include "facetheory/rules/vary.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/targets.h"

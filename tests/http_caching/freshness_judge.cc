@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "facetheory/gateway/page_answer.h"
-#include "facetheory/gateway/storing.h"
-#include "facetheory/gateway/vary.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/freshness.h"
+#include "facetheory/rules/storing.h"
+#include "facetheory/rules/vary.h"
 
 namespace facetheory {
 namespace {

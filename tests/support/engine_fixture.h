@@ -14,10 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/event.h"
 #include "facetheory/bodies/faulty_bodies.h"
 #include "facetheory/bodies/memory_bodies.h"
 #include "facetheory/cache/engine.h"
-#include "facetheory/cache/event.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/table/faulty_table.h"

@@ -9,8 +9,12 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/gateway/event_loop.h"
 #include "facetheory/http/chunked.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/server/event_loop.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/server/whole_requests.h"
+#include "facetheory/site/read_config.h"
 
 #include "tests/support/run.h"
 

@@ -12,8 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "facetheory/gateway/http_server.h"
-#include "facetheory/gateway/service.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/server/http_server.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/service/service.h"
 
 #include "tests/support/manual_clock.h"
 #include "tests/support/raw_client.h"

@@ -1,0 +1,26 @@
+// A request as a server got it: what every layer above asks about, whichever protocol brought it.
+#pragma once
+
+#include <string>
+
+#include "facetheory/http/message.h"
+
+namespace facetheory {
+
+struct RequestHead;  // message_head.h
+
+struct ServerRequest {
+  std::string method;
+  std::string target;  // As it was sent.
+  Headers headers;     // As they were sent.
+  std::string body;    // Only for a RequestHandler.
+  std::string peer;    // The client's address, without its port.
+  // "192.0.2.1:8080": what the client has connected to, where the request has no Host.
+  std::string own_address = {};
+  int minor_version = 1;
+};
+
+// A request without a body, for whoever keeps it longer than its bytes.
+ServerRequest request_of(const RequestHead& head, std::string peer);
+
+}  // namespace facetheory

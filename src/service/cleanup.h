@@ -1,0 +1,48 @@
+// Cleanup: what a gateway removes by itself, on a thread of its own, behind everything that serves.
+//
+// Three things go on at once. Bodies that a publish has released go after a short while (released_bodies.h). When the budget of disk
+// or pages is used up, the pages that are least wanted go (evict.h). And every few hours one node of the fleet sweeps the whole table
+// (sweep.h), which finds what the other two have forgotten. Nothing is removed unless table and bodies belong
+// together (partners.h). For .cc files only, since it needs Asio.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/rows.h"
+#include "facetheory/metrics/metrics.h"
+#include "facetheory/service/storage_budget.h"
+#include "facetheory/site/config.h"
+
+namespace facetheory {
+
+struct CleanupParts {
+  const Isr& isr;  // With somebody who is told of released bodies.
+  StorageBudget& budget;
+  CleanupConfig config = {};
+  std::string owner = {};  // Who sweeps, for people to read.
+  // How much a page is wanted here: 0 hardly, 1 a little, 2 it is in use. Empty: all alike.
+  std::function<int(const MetaRow&)> warmth = {};
+};
+
+// Begins when it is made. What the parts refer to outlives it. snapshot() may be called from any thread.
+class Cleanup {
+ public:
+  explicit Cleanup(CleanupParts parts);
+  ~Cleanup();  // Stops, and waits for what is under way.
+
+  // Ends what is under way at its next step. True: nothing is removed any more. False: a store takes longer than that to answer.
+  bool stop(std::chrono::steady_clock::time_point deadline);
+
+  CleanupSnapshot snapshot() const;
+
+ private:
+  class State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace facetheory

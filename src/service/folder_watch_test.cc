@@ -1,0 +1,122 @@
+#include "facetheory/service/folder_watch.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/base/log.h"
+#include "facetheory/table/lmdb_table.h"
+
+#include "tests/support/temporary_directory.h"
+
+namespace facetheory {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class FolderWatchTest : public testing::Test {
+ protected:
+  FolderWatchTest() {
+    set_log_sink([this](LogLevel, std::string_view line) { said_.emplace_back(line); });
+  }
+  ~FolderWatchTest() override { set_log_sink({}); }
+
+  std::string folder() const { return (temporary_.path() / "data").string(); }
+  void open_table() {
+    auto table = open_lmdb_table(folder());
+    ASSERT_TRUE(table);
+    table_ = *std::move(table);
+    watch_.watch("table", "lmdb:" + folder());
+  }
+
+  test::TemporaryDirectory temporary_;
+  std::unique_ptr<Table> table_;
+  FolderWatch watch_;
+  std::vector<std::string> said_;
+};
+
+TEST_F(FolderWatchTest, SaysNothingOfAFolderThatIsStillThere) {
+  open_table();
+  watch_.look();
+  EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(FolderWatchTest, TellsOnceOfATableWhoseFolderWasDeleted) {
+  open_table();
+  fs::remove_all(folder());
+  watch_.look();
+  watch_.look();
+  ASSERT_TRUE(watch_.trouble_of("table"));
+  EXPECT_THAT(watch_.trouble_of("table")->message, HasSubstr(folder() + ", was deleted or replaced"));
+  EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
+  EXPECT_THAT(said_, SizeIs(1));
+}
+
+TEST_F(FolderWatchTest, TellsOfATableInWhosePlaceAnotherStands) {
+  open_table();
+  fs::rename(folder(), folder() + "-away");
+  auto second = open_lmdb_table(folder());
+  ASSERT_TRUE(second);
+  watch_.look();
+  EXPECT_TRUE(watch_.trouble_of("table"));
+}
+
+TEST_F(FolderWatchTest, IsContentWhenTheFolderIsBack) {
+  open_table();
+  fs::rename(folder(), folder() + "-away");
+  watch_.look();
+  EXPECT_TRUE(watch_.trouble_of("table"));
+  fs::rename(folder() + "-away", folder());
+  watch_.look();
+  EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
+  EXPECT_THAT(said_, SizeIs(2));
+}
+
+TEST_F(FolderWatchTest, AFolderOfFilesMayBeReplacedButNotBeMissing) {
+  fs::create_directory(folder());
+  fs::permissions(folder(), fs::perms(0700));
+  watch_.watch("bodies", "file:" + folder());
+  fs::rename(folder(), folder() + "-away");
+  watch_.look();
+  EXPECT_TRUE(watch_.trouble_of("bodies"));
+  fs::create_directory(folder());
+  watch_.look();
+  EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
+  EXPECT_THAT(said_, Contains(HasSubstr("is another one than before")));
+}
+
+TEST_F(FolderWatchTest, WarnsOfAFolderThatOthersMayRead) {
+  fs::create_directory(folder());
+  fs::permissions(folder(), fs::perms(0750));
+  watch_.watch("bodies", "file:" + folder());
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("(mode 0750)"));
+  EXPECT_THAT(said_[0], HasSubstr("chmod 700 " + folder()));
+}
+
+TEST_F(FolderWatchTest, AFolderThatIsMadeForATableIsForItsUserAlone) {
+  open_table();
+  EXPECT_EQ(fs::status(folder()).permissions(), fs::perms(0700));
+  for (const auto& file : fs::directory_iterator(folder()))
+    EXPECT_EQ(file.status().permissions(), fs::perms(0600)) << file.path();
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(FolderWatchTest, OtherStoresHaveNoFolder) {
+  watch_.watch("table", "memory:");
+  watch_.watch("bodies", "s3://bucket");
+  watch_.look();
+  EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
+  EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace facetheory

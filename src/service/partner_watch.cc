@@ -1,0 +1,160 @@
+#include "facetheory/service/partner_watch.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+
+#include "facetheory/base/log.h"
+
+namespace facetheory {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kUntilPartners{60};
+
+// Nothing of a stranger's is changed.
+class PartnersBodies final : public BodyStore {
+ public:
+  PartnersBodies(std::unique_ptr<BodyStore> inner, std::shared_ptr<const std::atomic<bool>> stranger)
+      : inner_(std::move(inner)), stranger_(std::move(stranger)) {}
+
+  std::string reference(std::string_view key) const override { return inner_->reference(key); }
+  std::string address(std::string_view key) const override { return inner_->address(key); }
+  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
+  Task<Result<std::optional<DiskUse>>> disk_use() override { return inner_->disk_use(); }
+
+ private:
+  static Error refusal() {
+    return {ErrorCode::invalid, "the bodies are another table's: nothing is written or removed there"};
+  }
+
+  Task<Result<void>> do_write(std::string key, Body body) override {
+    if (*stranger_) co_return refusal();
+    co_return co_await write_to(*inner_, std::move(key), std::move(body));
+  }
+  Task<Result<std::optional<Body>>> do_read(std::string key) override {
+    return read_from(*inner_, std::move(key));
+  }
+  Task<Result<void>> do_remove(std::string key) override {
+    if (*stranger_) co_return refusal();
+    co_return co_await inner_->remove(std::move(key));
+  }
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override {
+    if (*stranger_) co_return refusal();
+    co_return co_await inner_->remove_all(std::move(keys));
+  }
+  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
+    return inner_->list(std::move(after), limit);
+  }
+
+  const std::unique_ptr<BodyStore> inner_;
+  const std::shared_ptr<const std::atomic<bool>> stranger_;
+};
+
+Task<void> settle_into(const Isr& isr, PartnerReport& report) {
+  report = co_await settle_partners(isr);
+}
+
+}  // namespace
+
+struct PartnerWatch::State {
+  State(boost::asio::any_io_executor on, Isr stores, std::chrono::milliseconds pause)
+      : executor(std::move(on)), isr(std::move(stores)), until_known(pause) {}
+
+  // Constant after construction.
+  const boost::asio::any_io_executor executor;
+  const Isr isr;
+  const std::chrono::milliseconds until_known;
+  const std::shared_ptr<std::atomic<bool>> stranger = std::make_shared<std::atomic<bool>>(false);
+
+  PartnerReport next;  // Only of the look that is being taken.
+
+  mutable std::mutex mutex;  // guards what follows
+  std::condition_variable looked;
+  bool looking = false;
+  bool awaited = false;
+  PartnerReport last;
+  steady_clock::time_point due;
+
+  // A look was taken.
+  void settle() {
+    const std::scoped_lock lock(mutex);
+    looking = false;
+    const bool changed = next.partnership != last.partnership || last.message.empty();
+    last = std::move(next);
+    next = {};
+    *stranger = !last.may_write();
+    due = steady_clock::now() +
+          (last.partnership == Partnership::unknown ? until_known : milliseconds(kUntilPartners));
+    const bool told = awaited && !last.may_write();  // By whoever waits for it.
+    if (changed && !told && !last.message.empty())
+      log(last.may_write() ? LogLevel::warning : LogLevel::error, last.message);
+    looked.notify_all();
+  }
+};
+
+PartnerWatch::PartnerWatch(const boost::asio::any_io_executor& executor, Table& table, BodyStore& bodies,
+                           StoreNames names, milliseconds until_known)
+    : state_(std::make_shared<State>(
+          executor, Isr{table, bodies, system_clock(), system_random(), {}, std::move(names)}, until_known)) {
+}
+
+PartnerWatch::~PartnerWatch() {
+  std::unique_lock lock(state_->mutex);
+  state_->looked.wait(lock, [this] { return !state_->looking; });
+}
+
+void PartnerWatch::look() {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (state_->looking) return;
+    state_->looking = true;
+  }
+  boost::asio::co_spawn(state_->executor, settle_into(state_->isr, state_->next),
+                        [state = state_](const std::exception_ptr&) { state->settle(); });
+}
+
+Result<void> PartnerWatch::look_first(milliseconds limit) {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->awaited = true;
+  }
+  look();
+  std::unique_lock lock(state_->mutex);
+  state_->looked.wait_for(lock, limit, [this] { return !state_->looking; });
+  state_->awaited = false;
+  if (state_->looking) {
+    log(LogLevel::warning,
+        "whether table and bodies belong together is not known yet: no body is deleted until it is");
+    return {};
+  }
+  return check_may_write(state_->last);
+}
+
+void PartnerWatch::look_again() {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (state_->last.may_delete() || steady_clock::now() < state_->due) return;
+  }
+  look();
+}
+
+PartnerReport PartnerWatch::last() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->last;
+}
+
+std::unique_ptr<BodyStore> PartnerWatch::guard(std::unique_ptr<BodyStore> bodies) {
+  return std::make_unique<PartnersBodies>(std::move(bodies), state_->stranger);
+}
+
+}  // namespace facetheory

@@ -1,0 +1,95 @@
+#include "facetheory/service/partner_watch.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facetheory/base/fault.h"
+#include "facetheory/base/loop_thread.h"
+#include "facetheory/bodies/faulty_bodies.h"
+#include "facetheory/bodies/memory_bodies.h"
+#include "facetheory/table/memory_table.h"
+
+#include "tests/support/run.h"
+
+namespace facetheory {
+namespace {
+
+using std::chrono::milliseconds;
+
+Body some_page() {
+  Body body;
+  body.bytes = "<h1>page</h1>";
+  return body;
+}
+
+class PartnerWatchTest : public testing::Test {
+ protected:
+  std::unique_ptr<PartnerWatch> watch(Table& table, BodyStore& bodies) {
+    return std::make_unique<PartnerWatch>(loop_.executor(), table, bodies,
+                                          StoreNames{"our table", "our bodies"}, milliseconds(10));
+  }
+  // A store that belongs to another table.
+  std::shared_ptr<MemoryBodies> somebody_elses() {
+    auto bodies = std::make_shared<MemoryBodies>();
+    const Isr isr{other_table_, *bodies};
+    EXPECT_TRUE(test::run(settle_partners(isr)).may_delete());
+    return bodies;
+  }
+  // Looks until that is what they are.
+  static bool becomes(PartnerWatch& watch, Partnership partnership) {
+    for (int i = 0; i < 1500; ++i) {
+      watch.look_again();
+      if (watch.last().partnership == partnership) return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+
+  LoopThread loop_{"watching"};
+  MemoryTable table_;
+  MemoryTable other_table_;
+};
+
+TEST_F(PartnerWatchTest, FreshStoresArePartnersAtOnceAndMayBeChanged) {
+  MemoryBodies bodies;
+  const auto watching = watch(table_, bodies);
+  EXPECT_TRUE(watching->look_first(milliseconds(5000)));
+  EXPECT_TRUE(watching->last().may_delete());
+  const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
+  EXPECT_TRUE(test::run(guarded->write("a/b", some_page())));
+  EXPECT_TRUE(test::run(guarded->remove("a/b")));
+}
+
+TEST_F(PartnerWatchTest, StrangersAreRefusedAtTheStart) {
+  const auto theirs = somebody_elses();
+  const auto watching = watch(table_, *theirs);
+  const auto looked = watching->look_first(milliseconds(5000));
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().code, ErrorCode::invalid);
+  EXPECT_THAT(looked.error().message,
+              testing::AllOf(testing::HasSubstr("our table"), testing::HasSubstr("our bodies")));
+}
+
+TEST_F(PartnerWatchTest, OutageIsNoReasonNotToStartAndWhatTurnsOutToBeAStrangersIsNotChanged) {
+  const auto theirs = somebody_elses();
+  auto script = std::make_shared<FaultScript>();
+  script->chance(Fault::fail, 1);
+  FaultyBodies away(theirs, script, system_clock());
+  const auto watching = watch(table_, away);
+  const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
+  EXPECT_TRUE(watching->look_first(milliseconds(5000)));
+  EXPECT_EQ(watching->last().partnership, Partnership::unknown);
+  EXPECT_FALSE(watching->last().may_delete());
+  EXPECT_TRUE(test::run(guarded->write("a/b", some_page())));
+  script->clear();
+  ASSERT_TRUE(becomes(*watching, Partnership::stranger));
+  EXPECT_EQ(test::run(guarded->write("a/c", some_page())).error().code, ErrorCode::invalid);
+  EXPECT_EQ(test::run(guarded->remove("a/b")).error().code, ErrorCode::invalid);
+  EXPECT_TRUE(test::run(guarded->read("a/b"))->has_value());
+  EXPECT_EQ(test::run(guarded->list(std::nullopt, 10))->entries.size(), 1U);
+}
+
+}  // namespace
+}  // namespace facetheory

@@ -1,0 +1,544 @@
+#include "facetheory/service/service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "facetheory/base/log.h"
+#include "facetheory/base/loop_thread.h"
+#include "facetheory/base/run_on.h"
+#include "facetheory/bodies/measured_bodies.h"
+#include "facetheory/bodies/open_bodies.h"
+#include "facetheory/gateway/gateway.h"
+#include "facetheory/gateway/page_answer.h"
+#include "facetheory/http/server_request.h"
+#include "facetheory/isr/released_bodies.h"
+#include "facetheory/metrics/access_log.h"
+#include "facetheory/metrics/metrics.h"
+#include "facetheory/server/event_loop.h"
+#include "facetheory/server/http_server.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/server/server_limits.h"
+#include "facetheory/service/admin.h"
+#include "facetheory/service/cleanup.h"
+#include "facetheory/service/folder_watch.h"
+#include "facetheory/service/partner_watch.h"
+#include "facetheory/service/read_limit.h"
+#include "facetheory/service/storage_budget.h"
+#include "facetheory/service/store_warnings.h"
+#include "facetheory/service/watchdog.h"
+#include "facetheory/site/site.h"
+#include "facetheory/table/measured_table.h"
+#include "facetheory/table/open_table.h"
+
+namespace facetheory {
+namespace {
+
+namespace asio = boost::asio;
+
+// What stores on other machines are given for an answer, before a request is answered without them. A body is up to
+// limits.page_bytes long.
+constexpr std::chrono::seconds kTableReadLimit{2};
+constexpr std::chrono::seconds kBodyReadLimit{3};
+
+ServerLimits server_limits(const Limits& limits) {
+  ServerLimits server;
+  server.header_bytes = limits.header_bytes;
+  server.body_bytes = limits.body_bytes;
+  server.connections = static_cast<std::size_t>(limits.connections);
+  server.header_timeout = limits.header_timeout;
+  server.body_timeout = limits.body_timeout;
+  server.idle_timeout = limits.idle_timeout;
+  server.write_timeout = limits.write_timeout;
+  return server;
+}
+
+// Of config.memory, the parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers; the
+// rest is for bodies.
+std::size_t warm_memory(const Config& config) {
+  return config.memory / 4;
+}
+std::size_t fixed_memory(const Config& config) {
+  // Beyond that they would be more than FixedMemory makes.
+  constexpr std::size_t kMost = std::size_t{512} << 20;
+  return std::min(config.memory / 8, kMost);
+}
+std::size_t pointer_memory(const Config& config) {
+  return config.memory / 8;
+}
+std::size_t body_memory(const Config& config) {
+  return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
+}
+// An outage must not keep the gateway from starting.
+constexpr std::chrono::seconds kFirstLookAtPartners{3};
+constexpr std::size_t kBytesOfAPointer = 768;  // About.
+
+EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics,
+                             StorageBudget& budget) {
+  EngineOptions engine;
+  engine.pointer_ttl = config.pointer_ttl;
+  engine.memory = body_memory(config);
+  engine.pointers = pointer_memory(config) / kBytesOfAPointer;
+  engine.renders = config.limits.renders;
+  engine.queued_renders = static_cast<std::size_t>(config.limits.queued_renders);
+  engine.owner = options.owner;
+  engine.on_regenerated = [&metrics](std::string_view outcome, Duration took) {
+    metrics.regenerated(outcome, took);
+  };
+  engine.prepare = prepare_page;
+  if (config.cleanup.enabled) engine.has_room = [&budget](std::size_t bytes) { return budget.admits(bytes); };
+  return engine;
+}
+
+// What cannot change while it runs.
+std::vector<std::string> needing_restart(const Config& before, const Config& after) {
+  std::vector<std::string> keys;
+  const auto compare = [&](const char* key, bool same) {
+    if (!same) keys.emplace_back(key);
+  };
+  compare("listen", before.listen == after.listen);
+  compare("admin", before.admin == after.admin);
+  compare("admin_hosts", before.admin_hosts == after.admin_hosts);
+  compare("threads", before.threads == after.threads);
+  compare("table", before.table == after.table);
+  compare("bodies", before.bodies == after.bodies);
+  compare("memory", before.memory == after.memory);
+  compare("disk", before.disk == after.disk);
+  compare("pages", before.pages == after.pages);
+  compare("cleanup", before.cleanup == after.cleanup);
+  compare("pointer_ttl", before.pointer_ttl == after.pointer_ttl);
+  compare("access_log", before.access_log == after.access_log);
+  compare("limits.renders", before.limits.renders == after.limits.renders);
+  compare("limits.queued_renders", before.limits.queued_renders == after.limits.queued_renders);
+  return keys;
+}
+
+}  // namespace
+
+class Service::State {
+ public:
+  State(Config config, ServiceOptions options)
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        metrics_(sources()),
+        budget_(config_.disk, config_.pages) {}
+  ~State();
+
+  Result<void> start();
+  std::vector<std::string> reload(Config config);
+  Stopped stop();
+
+  std::vector<ListenAddress> listening_;
+  std::optional<ListenAddress> admin_;
+
+  EngineCounters counters() const { return engine_->counters(); }
+  EngineGauges gauges() const { return engine_->gauges(); }
+  ServerCounters connections() const { return server_->counters(); }
+
+ private:
+  // One event loop and who answers there.
+  struct Front {
+    LoopThread thread{"serving", Urgency::prompt};
+    std::unique_ptr<Gateway> gateway;
+    std::unique_ptr<AccessLogWriter> access_log;
+    std::unique_ptr<asio::steady_timer> flushing;
+  };
+
+  Result<void> open_stores();
+  Result<void> start_admin();
+  void start_cleanup();
+  MetricsSources sources();
+  std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
+  void make_front(const std::shared_ptr<const Site>& site);
+  static void keep_flushing(Front& front);
+  void refresh(Front& front, ServerRequest request);
+  // And for purges that visitors have caused, which must not be lost.
+  void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
+
+  Config config_;
+  const ServiceOptions options_;
+  std::optional<Stopped> stopped_;
+  std::atomic<bool> draining_ = false;
+  Metrics metrics_;
+
+  // In the order in which they need one another; the threads end last of all that run on them.
+  // Regenerating and storing wait for hits where there are not enough cores for both.
+  LoopThread background_{"background", Urgency::patient};
+  Compressor compressor_{options_.clock};
+  FixedMemory fixed_{fixed_memory(config_)};
+  std::unique_ptr<Table> table_;
+  std::unique_ptr<BodyStore> bodies_;
+  std::optional<PartnerWatch> partners_;
+  ReleasedBodies released_;
+  StorageBudget budget_;
+  std::optional<Isr> isr_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Cleanup> cleanup_;  // None if it is turned off.
+  PurgeRate purges_{options_.clock};
+  std::shared_ptr<AccessLogFile> access_log_;
+  std::unique_ptr<Gateway> refresher_;  // In the background, for pages that were served as stale.
+  std::atomic<int> refreshing_ = 0;
+  std::vector<std::unique_ptr<Front>> fronts_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<HttpServer> admin_server_;
+  FolderWatch folders_;
+  std::unique_ptr<Watchdog> watchdog_;
+};
+
+MetricsSources Service::State::sources() {
+  MetricsSources from;
+  from.version = options_.version;
+  from.engine = [this] {
+    const EngineCounters counted = engine_->counters();
+    const EngineGauges now = engine_->gauges();
+    EngineSnapshot snapshot;
+    snapshot.leases_acquired = counted.leases_acquired;
+    snapshot.leases_contended = counted.leases_contended;
+    snapshot.leases_lost = counted.leases_lost;
+    snapshot.leases_taken_over = counted.leases_taken_over;
+    snapshot.waiters = now.waiters;
+    snapshot.regenerations_in_flight = now.flights;
+    snapshot.queued_renders = now.queued_renders;
+    snapshot.oldest_queued = now.oldest_queued;
+    snapshot.oldest_regeneration = now.oldest_flight;
+    snapshot.overdue_regenerations = now.overdue_flights;
+    snapshot.renders_dropped = counted.renders_dropped;
+    snapshot.renders_refused = counted.renders_refused;
+    snapshot.pages_in_memory = now.bodies_in_memory;
+    snapshot.page_bytes = now.bytes_in_memory;
+    snapshot.page_bytes_limit = body_memory(config_);
+    snapshot.lent_bytes = fixed_.bytes_in_use();
+    snapshot.lent_bytes_limit = fixed_.most();
+    snapshot.pointers_in_memory = now.pointers;
+    snapshot.table_down = now.table_down;
+    snapshot.bodies_down = now.bodies_down;
+    return snapshot;
+  };
+  from.server = [this] {
+    const ServerCounters counted = server_->counters();
+    ServerSnapshot snapshot{counted.open, counted.accepted, counted.refused, 0};
+    for (const auto& front : fronts_)
+      snapshot.access_log_lines_lost += front->access_log ? front->access_log->lost() : 0;
+    return snapshot;
+  };
+  from.cleanup = [this] { return cleanup_ ? cleanup_->snapshot() : CleanupSnapshot{}; };
+  return from;
+}
+
+void Service::State::start_cleanup() {
+  if (!config_.cleanup.enabled) return;
+  CleanupParts parts{*isr_, budget_, config_.cleanup, options_.owner};
+  parts.warmth = [this](const MetaRow& meta) {
+    // Rendered again not long ago: somebody has asked for it more than once, though not for this body yet.
+    constexpr std::int64_t kNotLongAgo = 600;
+    const bool again = meta.version.value_or(1) > 1 && isr_->now() - meta.generated_at < kNotLongAgo;
+    return again ? 2 : engine_->warmth(meta.s3_key);
+  };
+  cleanup_ = std::make_unique<Cleanup>(std::move(parts));
+}
+
+Result<void> Service::State::start_admin() {
+  if (!config_.admin) return {};
+  AdminParts parts;
+  parts.metrics = [this] { return metrics_.text(); };
+  parts.draining = [this] { return draining_.load(); };
+  parts.hosts = config_.admin_hosts;
+  // What nobody has: an answer is all that is wanted.
+  parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
+                            if (auto trouble = folders_.trouble_of("table")) co_return *std::move(trouble);
+                            Key nobodys{"READYZ", "READYZ"};
+                            auto row = co_await table_->get(std::move(nobodys), Consistency::eventual);
+                            if (!row) co_return std::move(row).error();
+                            co_return Result<void>{};
+                          }});
+  parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
+                            if (auto trouble = folders_.trouble_of("bodies")) co_return *std::move(trouble);
+                            std::string nobodys = "readyz";
+                            auto body = co_await bodies_->read(std::move(nobodys));
+                            if (!body) co_return std::move(body).error();
+                            co_return Result<void>{};
+                          }});
+  parts.checks.push_back({"renders", [this]() -> Task<Result<void>> {
+                            const auto overdue = engine_->overdue();
+                            if (!overdue) co_return Result<void>{};
+                            const auto age = std::chrono::duration_cast<std::chrono::seconds>(overdue->age);
+                            co_return Error{ErrorCode::unavailable,
+                                            "the render of " + overdue->page + " has hung for " +
+                                                std::to_string(age.count()) +
+                                                " s; restart the gateway if it stays so"};
+                          }});
+  std::vector<EventLoop> loops{{background_.executor(), whole_requests(admin_handler(std::move(parts)))}};
+  admin_server_ = std::make_unique<HttpServer>(std::move(loops));
+  auto port = admin_server_->listen(config_.admin->host, config_.admin->port);
+  if (!port) return std::move(port).error();
+  admin_ = ListenAddress{config_.admin->host, *port};
+  return {};
+}
+
+Result<void> Service::State::open_stores() {
+  const auto put = [](auto opened, auto& store) -> Result<void> {
+    if (!opened) return std::move(opened).error();
+    store = *std::move(opened);
+    return {};
+  };
+  const auto opening_table = [&] { return put(open_table(config_.table, background_.executor()), table_); };
+  const auto opening_bodies = [&] {
+    return put(open_bodies(config_.bodies, background_.executor()), bodies_);
+  };
+  // There, so that the threads of the stores inherit a place behind those who serve. Those of the bodies are many, and
+  // what they do takes long anyway.
+  LoopThread leisurely{"storing", Urgency::leisurely};
+  Result<void> opened = asio::post(background_.executor(), asio::use_future(opening_table)).get();
+  if (opened) opened = asio::post(leisurely.executor(), asio::use_future(opening_bodies)).get();
+  if (!opened) return opened;
+  folders_.watch("table", config_.table);
+  folders_.watch("bodies", config_.bodies);
+  // So that a table that is not there is told now and not with the first request.
+  Result<TableDescription> described =
+      *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
+  if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
+  if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
+  const Environment environment = Environment::of_process();
+  const StoreNames names{complete_table_uri(config_.table, environment),
+                         complete_bodies_uri(config_.bodies, environment)};
+  partners_.emplace(background_.executor(), *table_, *bodies_, names);
+  if (auto looked = partners_->look_first(kFirstLookAtPartners); !looked) return looked;
+  bodies_ = partners_->guard(std::move(bodies_));
+  if (config_.table.starts_with("dynamodb:"))
+    table_ = with_read_limit(std::move(table_), kTableReadLimit, background_.executor(), options_.clock);
+  if (config_.bodies.starts_with("s3:"))
+    bodies_ = with_read_limit(std::move(bodies_), kBodyReadLimit, background_.executor(), options_.clock);
+  if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
+  if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
+  table_ = std::make_unique<MeasuredTable>(
+      std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
+  bodies_ = std::make_unique<MeasuredBodies>(
+      std::move(bodies_), with_warnings(metrics_.store_observer(ObservedStore::bodies), "the body store"));
+  Isr isr{*table_, *bodies_, options_.clock};
+  isr.names = names;
+  if (config_.cleanup.enabled) isr.released = &released_;
+  isr_.emplace(std::move(isr));
+  return {};
+}
+
+// In the background, and then tells the front, whatever came of it.
+void Service::State::refresh(Front& front, ServerRequest request) {
+  ++refreshing_;
+  background_.when_idle([this, &front, request = std::move(request)]() mutable {
+    if (draining_) {
+      --refreshing_;
+      return;
+    }
+    auto refreshed = refresher_->refresh(request);
+    auto tell = [this, &front, request = std::move(request)](const std::exception_ptr&,
+                                                             std::optional<FreshAnswer> answer) mutable {
+      asio::post(front.thread.executor(),
+                 [&front, request = std::move(request), answer = std::move(answer)]() mutable {
+                   front.gateway->was_refreshed(request, std::move(answer));
+                 });
+      --refreshing_;
+    };
+    asio::co_spawn(background_.executor(), std::move(refreshed), std::move(tell));
+  });
+}
+
+void Service::State::make_front(const std::shared_ptr<const Site>& site) {
+  auto front = std::make_unique<Front>();
+  if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
+  GatewayParts parts{front->thread.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
+  parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
+  parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
+  // Without a log nobody needs to be told.
+  if (access_log_)
+    parts.on_answered = [&front = *front](const RequestRecord& record) {
+      AccessRecord line;
+      line.time = std::chrono::floor<std::chrono::milliseconds>(system_clock().now() - record.took);
+      line.peer = record.peer;
+      line.method = record.method;
+      line.host = record.host;
+      line.target = record.target;
+      line.status = record.status;
+      line.bytes = record.bytes;
+      line.took = record.took;
+      line.state = record.state;
+      line.tenant = record.tenant;
+      line.route = record.route;
+      line.request_id = record.request_id;
+      line.user_agent = record.user_agent;
+      line.referer = record.referer;
+      // Of those there is nothing to explain.
+      if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
+        line.detail = record.reason;
+      front.access_log->write(line);
+    };
+  front->gateway = std::make_unique<Gateway>(std::move(parts), site);
+  if (front->access_log) {
+    front->flushing = std::make_unique<asio::steady_timer>(front->thread.executor());
+    asio::post(front->thread.executor(), [&front = *front] { keep_flushing(front); });
+  }
+  fronts_.push_back(std::move(front));
+}
+
+void Service::State::keep_flushing(Front& front) {
+  front.access_log->flush();
+  front.flushing->expires_after(std::chrono::milliseconds(250));
+  front.flushing->async_wait([&front](boost::system::error_code cancelled) {
+    if (!cancelled) keep_flushing(front);
+  });
+}
+
+Result<void> Service::State::start() {
+  if (auto opened = open_stores(); !opened) return opened;
+  engine_ = std::make_unique<Engine>(background_.executor(), *isr_,
+                                     engine_options(config_, options_, metrics_, budget_));
+  if (config_.access_log != AccessLog::off) {
+    auto file = AccessLogFile::open(options_.access_log);
+    if (!file) return std::move(file).error();
+    access_log_ = *std::move(file);
+  }
+  const auto site = std::make_shared<const Site>(config_, background_.executor());
+  GatewayParts background{background_.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
+  refresher_ = std::make_unique<Gateway>(std::move(background), site);
+  std::vector<EventLoop> loops;
+  for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
+    make_front(site);
+    Gateway& gateway = *fronts_.back()->gateway;
+    loops.push_back({fronts_.back()->thread.executor(),
+                     [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
+                     [&gateway](const RequestHead& head, const std::string& peer, std::uint64_t round) {
+                       return gateway.ready(head, peer, round);
+                     },
+                     [&gateway](int status, std::string_view why, const std::string& peer) {
+                       gateway.refused(status, why, peer);
+                     }});
+  }
+  server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
+  for (const ListenAddress& address : config_.listen) {
+    auto port = server_->listen(address.host, address.port);
+    if (!port) return std::move(port).error();
+    listening_.push_back({address.host, *port});
+  }
+  watchdog_ = std::make_unique<Watchdog>([this] {
+    folders_.look();
+    partners_->look_again();
+    [[maybe_unused]] const auto told = engine_->overdue();
+  });
+  start_cleanup();
+  return start_admin();
+}
+
+std::vector<std::string> Service::State::reload(Config config) {
+  const std::vector<std::string> left = needing_restart(config_, config);
+  const auto site = std::make_shared<const Site>(config, background_.executor());
+  for (const auto& front : fronts_)
+    asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
+  asio::post(background_.executor(), [this, site] { refresher_->use(site); });
+  server_->set_limits(server_limits(config.limits));
+  config_.limits.drain_timeout = config.limits.drain_timeout;
+  return left;
+}
+
+Service::State::~State() {
+  watchdog_.reset();
+  const bool ended = stop().renders_ended;
+  wait_for_refreshes(std::chrono::steady_clock::time_point::max());
+  cleanup_.reset();
+  if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
+  partners_.reset();
+  // Nobody uses any more what goes now.
+  for (const auto& front : fronts_)
+    front->thread.end();
+  background_.end();
+}
+
+void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const {
+  while ((refreshing_ > 0 || purges_.waiting() > 0) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::size_t Service::State::drain(HttpServer& server, std::chrono::milliseconds limit) {
+  return asio::co_spawn(background_.executor(), server.drain(limit), asio::use_future).get();
+}
+
+Stopped Service::State::stop() {
+  if (stopped_) return *stopped_;
+  stopped_.emplace();
+  // For closing what is idle, and for looking whether anything is being rendered at all.
+  constexpr std::chrono::milliseconds kAtLeast{100};
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto deadline = now() + config_.limits.drain_timeout;
+  draining_ = true;
+  if (server_) stopped_->connections_cut = drain(*server_, std::max(config_.limits.drain_timeout, kAtLeast));
+  purges_.hurry();
+  wait_for_refreshes(deadline);
+  if (engine_) {
+    auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
+    stopped_->renders_ended =
+        drained.wait_until(std::max(deadline, now() + kAtLeast)) == std::future_status::ready;
+  }
+  // A step of it may have to wait for a disk.
+  constexpr std::chrono::seconds kCleanupAtLeast{1};
+  if (cleanup_ && !cleanup_->stop(std::max(deadline, now() + kCleanupAtLeast)))
+    stopped_->renders_ended = false;
+  for (const auto& front : fronts_) {
+    if (!front->flushing) continue;
+    std::promise<void> flushed;
+    asio::post(front->thread.executor(), [&] {
+      front->flushing->cancel();
+      front->access_log->flush();
+      flushed.set_value();
+    });
+    flushed.get_future().get();
+  }
+  if (admin_server_) drain(*admin_server_, kAtLeast);
+  return *stopped_;
+}
+
+std::size_t event_loops_of(const Config& config) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  return config.threads ? static_cast<std::size_t>(*config.threads) : cores;
+}
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Service::~Service() = default;
+
+Result<std::unique_ptr<Service>> Service::start(Config config, ServiceOptions options) {
+  auto state = std::make_unique<State>(std::move(config), std::move(options));
+  auto started = state->start();
+  if (!started) return std::move(started).error();
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+const std::vector<ListenAddress>& Service::listening() const {
+  return state_->listening_;
+}
+const std::optional<ListenAddress>& Service::admin() const {
+  return state_->admin_;
+}
+std::vector<std::string> Service::reload(Config config) {
+  return state_->reload(std::move(config));
+}
+Stopped Service::stop() {
+  return state_->stop();
+}
+EngineCounters Service::counters() const {
+  return state_->counters();
+}
+EngineGauges Service::gauges() const {
+  return state_->gauges();
+}
+ServerCounters Service::connections() const {
+  return state_->connections();
+}
+
+}  // namespace facetheory

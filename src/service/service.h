@@ -1,0 +1,74 @@
+// Service: the gateway as it runs: its table and bodies, the engine, event loops on threads of their own, listeners.
+//
+// One thread per event loop answers clients; one more renders, compresses and looks after the stores, so that none of that
+// holds up who gets a page from memory. May be used from any thread, one call at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facetheory/bodies/body_store.h"
+#include "facetheory/cache/engine.h"
+#include "facetheory/server/http_server.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/site/config.h"
+#include "facetheory/table/table.h"
+
+namespace facetheory {
+
+struct ServiceOptions {
+  std::string version = {};  // For the metrics.
+  std::string owner = {};    // Who renders, for people to read in LOCK.
+  int access_log = 1;        // The descriptor it goes to.
+  Clock& clock = system_clock();
+  // Between the engine and the stores that the configuration names; empty: nothing.
+  std::function<std::unique_ptr<Table>(std::unique_ptr<Table>)> wrap_table = {};
+  std::function<std::unique_ptr<BodyStore>(std::unique_ptr<BodyStore>)> wrap_bodies = {};
+};
+
+// One for each core unless the configuration says how many.
+std::size_t event_loops_of(const Config& config);
+
+// How a service ended.
+struct Stopped {
+  std::size_t connections_cut = 0;  // Those still being answered at the end of limits.drain_timeout.
+  bool renders_ended =
+      true;  // False: pages are still being rendered, or cleaned up, for which the destructor waits.
+};
+
+class Service {
+ public:
+  // Opens the stores and begins to answer. Errors are `invalid` where the configuration or the machine must change first:
+  // an address that is taken, a table that does not exist.
+  static Result<std::unique_ptr<Service>> start(Config config, ServiceOptions options = {});
+  ~Service();  // Stops it.
+
+  // As they were asked for; with the ports that were taken where those were 0.
+  const std::vector<ListenAddress>& listening() const;
+  const std::optional<ListenAddress>& admin() const;
+
+  // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and stays
+  // as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl, access_log,
+  // limits.renders,
+  // limits.queued_renders.
+  std::vector<std::string> reload(Config config);
+
+  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.
+  Stopped stop();
+
+  EngineCounters counters() const;
+  EngineGauges gauges() const;
+  ServerCounters connections() const;
+
+ private:
+  class State;
+  explicit Service(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace facetheory

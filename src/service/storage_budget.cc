@@ -1,0 +1,87 @@
+#include "facetheory/service/storage_budget.h"
+
+#include <algorithm>
+
+namespace facetheory {
+namespace {
+
+// Two LMDB files, of which each is lengthened a megabyte ahead of what is written, and by what one commit may add.
+constexpr std::uint64_t kAhead = std::uint64_t{4} << 20;
+// Of the budget, in percent: where evicting begins while files are short, and where it does when they fill the budget.
+constexpr std::uint64_t kEvictFrom = 80;
+constexpr std::uint64_t kEvictAtLeastFrom = 50;
+constexpr std::uint64_t kFilesAreShort = 80;
+constexpr std::uint64_t kEvictInOneGo = 5;
+constexpr std::uint64_t kRefuseBeyond = 10;
+// Of a page, besides its bytes: rows, the body's header, the rest of the last page of the file.
+constexpr std::uint64_t kPageOverhead = 4096;
+// A limit of pages is overstepped by this much, in percent, before new ones are refused: evicting takes a moment.
+constexpr std::uint64_t kPagesBeyond = 5;
+
+}  // namespace
+
+std::uint64_t StorageBudget::evict_from() const {
+  const std::uint64_t room = *disk_ - std::min(*disk_ / 2, kAhead);
+  const std::uint64_t filled = std::clamp(use_.occupied * 100 / *disk_, kFilesAreShort, std::uint64_t{100});
+  const std::uint64_t less =
+      (filled - kFilesAreShort) * (kEvictFrom - kEvictAtLeastFrom) / (100 - kFilesAreShort);
+  return room * (kEvictFrom - less) / 100;
+}
+
+bool StorageBudget::admits(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t more = bytes + kPageOverhead;
+  const bool no_disk = disk_ && use_.used + admitted_ + more > evict_from() + *disk_ * kRefuseBeyond / 100;
+  const bool too_many = most_pages_ && pages_ >= *most_pages_ + *most_pages_ * kPagesBeyond / 100;
+  if (no_disk || too_many) {
+    ++refused_;
+    return false;
+  }
+  admitted_ += more;
+  ++pages_;
+  return true;
+}
+
+void StorageBudget::measured(DiskUse use) {
+  const std::lock_guard lock(mutex_);
+  use_ = use;
+  admitted_ = 0;
+}
+
+void StorageBudget::counted(std::uint64_t pages) {
+  const std::lock_guard lock(mutex_);
+  pages_ = pages;
+}
+
+void StorageBudget::evicted(std::uint64_t pages) {
+  const std::lock_guard lock(mutex_);
+  pages_ -= std::min(pages_, pages);
+}
+
+std::uint64_t StorageBudget::bytes_to_free() const {
+  const std::lock_guard lock(mutex_);
+  if (!disk_ || use_.used <= evict_from()) return 0;
+  return use_.used - evict_from() + *disk_ * kEvictInOneGo / 100;
+}
+
+std::uint64_t StorageBudget::pages_to_free() const {
+  const std::lock_guard lock(mutex_);
+  return most_pages_ && pages_ > *most_pages_ ? pages_ - *most_pages_ : 0;
+}
+
+DiskUse StorageBudget::use() const {
+  const std::lock_guard lock(mutex_);
+  return use_;
+}
+
+std::uint64_t StorageBudget::pages() const {
+  const std::lock_guard lock(mutex_);
+  return pages_;
+}
+
+std::uint64_t StorageBudget::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+}  // namespace facetheory

@@ -1,0 +1,66 @@
+#include "facetheory/service/storage_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace facetheory {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+TEST(StorageBudget, WithoutLimitsEverythingIsAdmitted) {
+  StorageBudget budget({}, {});
+  budget.measured({1000 * kMiB, 1000 * kMiB});
+  EXPECT_TRUE(budget.admits(64 * kMiB));
+  EXPECT_EQ(budget.bytes_to_free(), 0U);
+  EXPECT_EQ(budget.pages_to_free(), 0U);
+}
+
+TEST(StorageBudget, EvictsFromFourFifthsOnAndRefusesATenthLater) {
+  StorageBudget budget(104 * kMiB, {});
+  budget.measured({79 * kMiB, 80 * kMiB});
+  EXPECT_EQ(budget.bytes_to_free(), 0U);
+  budget.measured({81 * kMiB, 82 * kMiB});
+  EXPECT_GT(budget.bytes_to_free(), 5 * kMiB);
+  EXPECT_TRUE(budget.admits(100));
+  budget.measured({92 * kMiB, 82 * kMiB});
+  EXPECT_FALSE(budget.admits(100));
+  EXPECT_EQ(budget.refused(), 1U);
+}
+
+TEST(StorageBudget, WhatWasAdmittedCountsUntilItIsMeasured) {
+  StorageBudget budget(100 * kMiB, {});
+  budget.measured({});
+  int admitted = 0;
+  while (budget.admits(kMiB) && admitted < 200)
+    ++admitted;
+  EXPECT_GT(admitted, 80);
+  EXPECT_LT(admitted, 90);
+  budget.measured({});
+  EXPECT_TRUE(budget.admits(kMiB));
+}
+
+TEST(StorageBudget, KeepsMoreFreeWhereTheFilesFillTheBudget) {
+  StorageBudget budget(100 * kMiB, {});
+  budget.measured({60 * kMiB, 70 * kMiB});
+  EXPECT_EQ(budget.bytes_to_free(), 0U);
+  budget.measured({60 * kMiB, 100 * kMiB});
+  EXPECT_GT(budget.bytes_to_free(), 10 * kMiB);
+  EXPECT_FALSE(budget.admits(100));
+  budget.measured({45 * kMiB, 120 * kMiB});
+  EXPECT_TRUE(budget.admits(100));
+}
+
+TEST(StorageBudget, PagesBeyondTheirNumberAreToGoAndNewOnesAreRefusedALittleLater) {
+  StorageBudget budget({}, 100);
+  budget.counted(100);
+  EXPECT_EQ(budget.pages_to_free(), 0U);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(budget.admits(1));
+  EXPECT_EQ(budget.pages_to_free(), 5U);
+  EXPECT_FALSE(budget.admits(1));
+  budget.evicted(5);
+  EXPECT_TRUE(budget.admits(1));
+}
+
+}  // namespace
+}  // namespace facetheory

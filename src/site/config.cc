@@ -1,0 +1,21 @@
+#include "facetheory/site/config.h"
+
+#include "facetheory/site/tracking_names.h"
+
+namespace facetheory {
+
+bool QueryRule::keeps(std::string_view name) const {
+  if (include) return include->matches(name) && !ignore.matches(name);
+  return !ignore.matches(name) && !(ignore_tracking.value_or(true) && tracking_parameters().matches(name));
+}
+
+RouteTable route_table(const Config& config) {
+  RouteTable table;
+  for (std::size_t i = 0; i < config.routes.size(); ++i) {
+    const RouteConfig& route = config.routes[i];
+    table.add(i, route.pattern, route.hosts, route.methods);
+  }
+  return table;
+}
+
+}  // namespace facetheory
