@@ -11,13 +11,19 @@
 #include "facetheory/base/clock.h"
 #include "facetheory/base/fault.h"
 #include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
 
 namespace facetheory {
 
-// Passes the operation on, or not, as the script wants it. `operation` is a literal. A task that is never
-// awaited never begins, so that a fault which prevents the operation just drops it.
+enum class OperationKind {
+  read,   // It has no effect that anybody would have to find out about: a lost answer is `unavailable`,
+  write,  // and here `ambiguous`.
+};
+
+// Passes the operation on, or not, as the script wants it. `operation` is a literal, the script's name for it. A task that
+// is never awaited never begins, so that a fault which prevents the operation just drops it.
 template <typename T>
-Task<Result<T>> meet_fault(FaultScript& script, std::string_view operation, Clock& clock,
+Task<Result<T>> meet_fault(FaultScript& script, std::string_view operation, OperationKind kind, Clock& clock,
                            Task<Result<T>> task) {
   const Fault fault = script.next(operation);
   if (fault == Fault::delay) co_await clock.sleep_for(script.delay());
@@ -26,11 +32,8 @@ Task<Result<T>> meet_fault(FaultScript& script, std::string_view operation, Cloc
     auto done = co_await std::move(task);
     if (!done) co_return done;  // It failed by itself; there is no good answer to lose.
   }
-  // A read has no effect that anybody would have to find out about.
-  const bool reads = operation == "get" || operation == "get_all" || operation == "query" ||
-                     operation == "scan" || operation == "read" || operation == "list";
-  const bool lost = (fault == Fault::lose_request || fault == Fault::lose_answer) && !reads;
-  co_return Error{lost ? ErrorCode::ambiguous : ErrorCode::unavailable,
+  const bool lost = fault == Fault::lose_request || fault == Fault::lose_answer;
+  co_return Error{lost && kind == OperationKind::write ? ErrorCode::ambiguous : ErrorCode::unavailable,
                   "injected into " + std::string(operation) + ": " + std::string(name(fault))};
 }
 

@@ -13,19 +13,20 @@ FaultyBodies::FaultyBodies(std::shared_ptr<BodyStore> inner, std::shared_ptr<Fau
     : inner_(std::move(inner)), script_(std::move(script)), clock_(clock) {}
 
 Task<Result<void>> FaultyBodies::do_write(std::string key, Body body) {
-  return meet_fault(*script_, "write", clock_, inner_->write(std::move(key), std::move(body)));
+  return meet_fault(*script_, "write", OperationKind::write, clock_,
+                    inner_->write(std::move(key), std::move(body)));
 }
 
 Task<Result<std::optional<Body>>> FaultyBodies::do_read(std::string key) {
-  return meet_fault(*script_, "read", clock_, inner_->read(std::move(key)));
+  return meet_fault(*script_, "read", OperationKind::read, clock_, inner_->read(std::move(key)));
 }
 
 Task<Result<void>> FaultyBodies::do_remove(std::string key) {
-  return meet_fault(*script_, "remove", clock_, inner_->remove(std::move(key)));
+  return meet_fault(*script_, "remove", OperationKind::write, clock_, inner_->remove(std::move(key)));
 }
 
 Task<Result<BodyPage>> FaultyBodies::do_list(std::optional<std::string> after, std::size_t limit) {
-  return meet_fault(*script_, "list", clock_, inner_->list(std::move(after), limit));
+  return meet_fault(*script_, "list", OperationKind::read, clock_, inner_->list(std::move(after), limit));
 }
 
 }  // namespace facetheory
