@@ -8,7 +8,7 @@
 #include <arpa/inet.h>
 
 #include "facetheory/base/letter_case.h"
-#include "facetheory/isr/key_text.h"
+#include "facetheory/base/shown_text.h"
 
 namespace facetheory {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <arpa/inet.h>
 
-#include "facetheory/isr/key_text.h"
+#include "facetheory/base/shown_text.h"
 
 namespace facetheory {
 namespace {

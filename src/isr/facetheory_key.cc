@@ -16,6 +16,7 @@
 #include <unicode/utypes.h>
 
 #include "facetheory/base/sha256.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/isr/key_text.h"
 #include "facetheory/table/validate.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "facetheory/base/sha256.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/isr/key_text.h"
 #include "facetheory/table/validate.h"
 

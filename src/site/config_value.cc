@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/isr/key_text.h"
 
 namespace facetheory {

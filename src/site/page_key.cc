@@ -9,12 +9,12 @@
 
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/sha256.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/base/utf8.h"
 #include "facetheory/http/cookies.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/normal_form.h"
 #include "facetheory/isr/facetheory_key.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/site/facetheory_request.h"
 #include "facetheory/site/nextjs.h"
 #include "facetheory/site/tag_template.h"

@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/site/facetheory_request.h"
+#include "facetheory/site/page_key.h"
 #include "facetheory/site/tag_template.h"
 
 namespace facetheory {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "facetheory/base/letter_case.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
-#include "facetheory/isr/key_text.h"
+#include <arpa/inet.h>
 
 namespace facetheory {
 namespace {

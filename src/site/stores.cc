@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "facetheory/isr/key_text.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/site/config_value.h"
 
 namespace facetheory {

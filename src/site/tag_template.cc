@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "facetheory/http/normal_form.h"
-#include "facetheory/isr/key_text.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/isr/page.h"
 
 namespace facetheory {

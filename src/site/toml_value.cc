@@ -4,7 +4,7 @@
 
 #include <toml++/toml.h>
 
-#include "facetheory/isr/key_text.h"
+#include "facetheory/base/shown_text.h"
 
 namespace facetheory {
 namespace {

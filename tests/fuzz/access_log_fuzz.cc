@@ -6,8 +6,8 @@
 
 #include <boost/json/parse.hpp>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/base/utf8.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/metrics/access_log.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -5,11 +5,12 @@
 #include <string>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/base/utf8.h"
 #include "facetheory/http/peers.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/site/config.h"
 #include "facetheory/site/page_key.h"
+#include "facetheory/site/peers.h"
 #include "facetheory/site/read_config.h"
 #include "facetheory/site/tag_template.h"
 

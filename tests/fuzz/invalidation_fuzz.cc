@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/rules/invalidation.h"
 #include "facetheory/site/route.h"
 

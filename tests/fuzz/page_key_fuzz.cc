@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/gateway/variant.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/http/request_writer.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/rules/replay.h"
 #include "facetheory/rules/request_target.h"
 #include "facetheory/site/config.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/facetheory_key.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/version_id.h"
 

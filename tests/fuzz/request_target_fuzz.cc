@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/rules/request_target.h"
 #include "facetheory/site/route.h"
 
