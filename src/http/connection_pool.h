@@ -2,21 +2,27 @@
 // Everything but construction, here(), retire() and the constants happens on executor(), and is checked to.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/run_on.h"
-#include "facetheory/http/client.h"
+#include "facetheory/base/task.h"
+#include "facetheory/http/client_options.h"
 #include "facetheory/http/connection.h"
+#include "facetheory/http/origin.h"
 
 namespace facetheory {
 

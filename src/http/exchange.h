@@ -22,19 +22,12 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/http/body_framing.h"
 #include "facetheory/http/message.h"
+#include "facetheory/http/response_start.h"
 
 namespace facetheory {
 
 class ExchangeState;
-
-struct HttpResponseStart {
-  int status = 0;
-  int minor_version = 1;
-  Headers headers;
-  BodyFraming framing;
-};
 
 class HttpExchange {
  public:

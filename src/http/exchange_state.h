@@ -3,6 +3,8 @@
 // whoever gave up waiting.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +14,11 @@
 #include "facetheory/base/task.h"
 #include "facetheory/http/body_framing.h"
 #include "facetheory/http/chunked.h"
+#include "facetheory/http/connection.h"
 #include "facetheory/http/connection_pool.h"
-#include "facetheory/http/exchange.h"
+#include "facetheory/http/message.h"
+#include "facetheory/http/message_head.h"
+#include "facetheory/http/response_start.h"
 
 namespace facetheory {
 
