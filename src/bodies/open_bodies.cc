@@ -6,7 +6,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
-#include "facetheory/aws/credentials.h"
+#include "facetheory/aws/default_credentials.h"
 #include "facetheory/aws/service_client.h"
 #include "facetheory/base/whole_path.h"
 #include "facetheory/bodies/file_bodies.h"

@@ -1,20 +1,6 @@
 #include "facetheory/site/config.h"
 
-#include "facetheory/base/letter_case.h"
-#include "facetheory/base/shown_text.h"
-#include "facetheory/http/trusted_roots.h"
-#include "facetheory/site/config_routes.h"
-#include "facetheory/site/config_value.h"
-#include "facetheory/site/stores.h"
 #include "facetheory/site/tracking_names.h"
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
-#include <utility>
 
 namespace facetheory {
 

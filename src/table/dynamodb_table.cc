@@ -12,7 +12,7 @@
 #include <boost/crc.hpp>
 #include <boost/json.hpp>
 
-#include "facetheory/aws/credentials.h"
+#include "facetheory/aws/default_credentials.h"
 #include "facetheory/aws/service_client.h"
 #include "facetheory/base/retry.h"
 #include "facetheory/table/dynamodb_expression.h"

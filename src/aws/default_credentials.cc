@@ -1,4 +1,4 @@
-#include "facetheory/aws/credentials.h"
+#include "facetheory/aws/default_credentials.h"
 
 #include <array>
 #include <fstream>
@@ -20,6 +20,8 @@
 #include "facetheory/base/log.h"
 #include "facetheory/base/run_on.h"
 #include "facetheory/http/client.h"
+#include "facetheory/http/message.h"
+#include "facetheory/http/origin.h"
 
 namespace facetheory {
 namespace {

@@ -1,4 +1,4 @@
-#include "facetheory/aws/credentials.h"
+#include "facetheory/aws/default_credentials.h"
 
 #include <atomic>
 #include <future>
