@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "facetheory/base/result.h"
-#include "facetheory/table/table.h"
+#include "facetheory/table/operations.h"
 
 namespace facetheory {
 
@@ -33,12 +33,5 @@ using Effect = std::variant<Leave, Store, Erase>;
 using Lookup = std::function<Result<std::optional<Attributes>>(const Key&)>;
 using Judgement = std::variant<std::vector<Effect>, Cancelled>;
 Result<Judgement> judge(const std::vector<TransactItem>& items, const Lookup& lookup);
-
-const Key& key_of(const TransactItem& operation);
-const Condition& condition_of(const TransactItem& operation);
-
-// A write is a transaction of one.
-TransactItem as_transact_item(Write write);
-WriteOutcome as_write_outcome(TransactOutcome outcome);
 
 }  // namespace facetheory

@@ -18,8 +18,8 @@
 
 #include "facetheory/base/private_folder.h"
 #include "facetheory/table/evaluate.h"
+#include "facetheory/table/item_size.h"
 #include "facetheory/table/lmdb_rows.h"
-#include "facetheory/table/validate.h"
 
 namespace facetheory {
 namespace {

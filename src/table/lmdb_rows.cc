@@ -13,7 +13,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/table/item_codec.h"
-#include "facetheory/table/validate.h"
+#include "facetheory/table/item_size.h"
 
 namespace facetheory {
 namespace {

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "facetheory/base/result.h"
-#include "facetheory/table/table.h"
+#include "facetheory/table/operations.h"
 
 namespace facetheory {
 
 inline constexpr std::size_t kMaxPkBytes = 2048;
 inline constexpr std::size_t kMaxSkBytes = 1024;
-inline constexpr std::size_t kMaxItemBytes = 409600;
 inline constexpr std::size_t kMaxTransactItems = 100;
 inline constexpr std::size_t kMaxTransactBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxPageItems = 1000;
@@ -23,9 +22,5 @@ Result<void> validate(const Write& write);
 Result<void> validate(const std::vector<TransactItem>& items, const std::string& client_token);
 Result<void> validate(const Query& query);
 Result<void> validate(const Scan& scan);
-
-// An item's size as DynamoDB counts it: names and values, the key among them.
-std::size_t item_bytes(const Key& key, const Attributes& attributes);
-Result<void> validate_size(const Key& key, const Attributes& attributes);
 
 }  // namespace facetheory

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/table/dynamodb_expression.h"
+#include "facetheory/table/item_size.h"
 
 namespace facetheory {
 namespace {

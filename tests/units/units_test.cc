@@ -18,8 +18,8 @@
 #include "facetheory/cache/engine.h"
 #include "facetheory/isr/close_pages.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/table/item_size.h"
 #include "facetheory/table/memory_table.h"
-#include "facetheory/table/validate.h"
 
 #include "tests/support/manual_clock.h"
 #include "tests/support/run.h"
