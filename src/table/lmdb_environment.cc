@@ -19,6 +19,7 @@
 #include "facetheory/base/private_folder.h"
 #include "facetheory/table/evaluate.h"
 #include "facetheory/table/item_size.h"
+#include "facetheory/table/lmdb_error.h"
 #include "facetheory/table/lmdb_rows.h"
 
 namespace facetheory {

@@ -10,21 +10,25 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <lmdb.h>
 
+#include "facetheory/base/disk_use.h"
 #include "facetheory/base/result.h"
 #include "facetheory/table/lmdb_leases.h"
+#include "facetheory/table/lmdb_options.h"
 #include "facetheory/table/lmdb_rows.h"
-#include "facetheory/table/lmdb_table.h"
+#include "facetheory/table/operations.h"
 #include "facetheory/table/recent_commits.h"
-#include "facetheory/table/table.h"
 
 namespace facetheory {
 

@@ -21,8 +21,8 @@
 #include <xxhash.h>
 
 #include "facetheory/base/private_folder.h"
+#include "facetheory/table/lmdb_error.h"
 #include "facetheory/table/lmdb_keys.h"
-#include "facetheory/table/lmdb_rows.h"
 
 namespace facetheory {
 namespace {

@@ -11,18 +11,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <lmdb.h>
 
 #include "facetheory/base/result.h"
 #include "facetheory/table/lmdb_keys.h"
 #include "facetheory/table/lmdb_leases.h"
-#include "facetheory/table/table.h"
+#include "facetheory/table/operations.h"
 
 namespace facetheory {
-
-// What an LMDB or system error code means to a caller of the table in `directory`, who was doing `what`.
-Error lmdb_error(int code, std::string_view what, const std::string& directory);
 
 // A key or value for LMDB to read. It does not write through those it is given.
 inline MDB_val to_val(std::string_view bytes) {

@@ -9,9 +9,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "facetheory/table/evaluate.h"
 #include "facetheory/table/lmdb_environment.h"
+#include "facetheory/table/lmdb_error.h"
+#include "facetheory/table/lmdb_keys.h"
+#include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/lmdb_rows.h"
+#include "facetheory/table/operations.h"
 
 namespace facetheory {
 namespace {

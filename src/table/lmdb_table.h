@@ -5,21 +5,14 @@
 // a process that forks must not use its parent's. docs/formats.md describes the bytes.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
 #include "facetheory/base/result.h"
+#include "facetheory/table/lmdb_options.h"
 #include "facetheory/table/table.h"
 
 namespace facetheory {
-
-struct LmdbOptions {
-  // How often places in LMDB's table of readers that killed processes left behind are freed.
-  std::chrono::milliseconds reader_check_interval{10000};
-  // How often it is looked, before a write, whether the file that is open is the one that others would open.
-  std::chrono::milliseconds place_check_interval{1000};
-};
 
 // Opens the directory, or makes it, for this process's user alone. When it was deleted or replaced, writes are refused until it
 // is back: they would be lost, and nobody else would see them. A file that is cut off, damaged, another program's or of a newer format

@@ -1,0 +1,16 @@
+// How often an embedded table looks after what other processes may have done to it. The defaults are for everybody; tests
+// want them shorter.
+#pragma once
+
+#include <chrono>
+
+namespace facetheory {
+
+struct LmdbOptions {
+  // How often places in LMDB's table of readers that killed processes left behind are freed.
+  std::chrono::milliseconds reader_check_interval{10000};
+  // How often it is looked, before a write, whether the file that is open is the one that others would open.
+  std::chrono::milliseconds place_check_interval{1000};
+};
+
+}  // namespace facetheory
