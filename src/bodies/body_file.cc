@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 
 #include "facetheory/base/sha256.h"
+#include "facetheory/bodies/body_store.h"
 #include "facetheory/bodies/metadata_fields.h"
 
 namespace facetheory {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "facetheory/base/result.h"
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 
 namespace facetheory {
 

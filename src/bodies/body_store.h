@@ -11,33 +11,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/disk_use.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
+#include "facetheory/bodies/body.h"
 
 namespace facetheory {
-
-struct BodyMetadata {
-  int status = 200;
-  std::string content_type;  // Empty: not known.
-  // Header fields worth replaying, in order, names in lower case; content-type is not among them.
-  std::vector<std::pair<std::string, std::string>> headers;
-  // Lower-case hex of the bytes' SHA-256. `write` fills it in; other writers' bodies lack it: unchecked then.
-  std::optional<std::string> sha256;
-
-  friend bool operator==(const BodyMetadata&, const BodyMetadata&) = default;
-};
-
-struct Body {
-  std::string bytes;
-  BodyMetadata metadata;
-
-  friend bool operator==(const Body&, const Body&) = default;
-};
 
 struct BodyEntry {
   std::string key;         // As `write` was given it, without the store's prefix.

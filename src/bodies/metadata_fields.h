@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "facetheory/base/result.h"
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 
 namespace facetheory {
 

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 
 namespace facetheory {
 

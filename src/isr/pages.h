@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/page.h"

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 #include "facetheory/isr/lease.h"
 
 namespace facetheory {
