@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "facetheory/base/utf8.h"
-#include "facetheory/isr/partners.h"
 
 namespace facetheory {
 namespace {

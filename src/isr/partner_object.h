@@ -7,10 +7,16 @@
 #include <string_view>
 
 #include "facetheory/base/result.h"
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/body.h"
 #include "facetheory/table/item.h"
 
 namespace facetheory {
+
+// The object's key. No page's body has it, and cleanup leaves it alone.
+inline constexpr std::string_view kPartnerKey = "facetheory-partner";
+// Where the row stands.
+inline constexpr std::string_view kPartnerPk = "PARTNER#BODIES";
+inline constexpr std::string_view kPartnerSk = "IDENTITY";
 
 // A name as both notes keep it: text of one line.
 std::string name_for_note(std::string_view name);

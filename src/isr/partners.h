@@ -20,6 +20,8 @@
 #include <string>
 #include <string_view>
 
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/isr/isr.h"
 
@@ -62,11 +64,5 @@ Task<Result<void>> adopt_bodies(const Isr& isr);
 Result<void> check_may_write(const PartnerReport& report);
 // Likewise before deleting; `unavailable` where a store could not be asked.
 Result<void> check_may_delete(const PartnerReport& report);
-
-// The object's key. No page's body has it, and cleanup leaves it alone.
-inline constexpr std::string_view kPartnerKey = "facetheory-partner";
-// Where the row stands.
-inline constexpr std::string_view kPartnerPk = "PARTNER#BODIES";
-inline constexpr std::string_view kPartnerSk = "IDENTITY";
 
 }  // namespace facetheory

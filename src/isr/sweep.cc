@@ -11,6 +11,7 @@
 #include "facetheory/isr/body_references.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/isr/partner_object.h"
 #include "facetheory/isr/partners.h"
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
