@@ -12,6 +12,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/isr/rendered_elsewhere.h"
 
 namespace facetheory {

@@ -9,8 +9,8 @@
 #include "facetheory/gateway/variant.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/isr/history.h"
-#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/lease.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/isr/pages.h"
 #include "facetheory/site/asked_page.h"
 

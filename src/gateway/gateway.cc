@@ -24,6 +24,7 @@
 #include "facetheory/http/response_writer.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/rules/compression.h"
 #include "facetheory/rules/invalidation.h"
 #include "facetheory/server/ready_answer.h"

@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/isr/pages.h"
 #include "facetheory/isr/repeat.h"
 

@@ -7,6 +7,7 @@
 
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/isr/pages.h"
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"

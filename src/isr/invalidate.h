@@ -41,36 +41,6 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
 // The row as a mark that is set now would leave it.
 TagRow marked_now(const Isr& isr, TagRow row, MarkKind kind);
 
-// The marks that concern a page with these tags: its tenant's and each tag's, where there is one.
-Task<Result<std::vector<Mark>>> marks_of(const Isr& isr, Page page, std::vector<std::string> tags,
-                                         Consistency consistency);
-
-// The marks of these tags alone, each once, where there is one; the empty tag is the tenant as a whole. One round trip.
-Task<Result<std::vector<Mark>>> marks_of_tags(const Isr& isr, std::string tenant,
-                                              std::vector<std::string> tags, Consistency consistency);
-
-// META, and the marks of the tenant, of the tags that META names and of those that are `likely`. One round trip, unless META
-// names tags that are not likely.
-struct DecidingRows {
-  std::optional<MetaRow> meta;
-  std::vector<Mark> marks;
-};
-Task<Result<DecidingRows>> read_deciding_rows(const Isr& isr, Page page, std::vector<std::string> likely,
-                                              Consistency consistency);
-
-// A writer that knows no tags has replaced META and dropped them: the page has those that whoever serves it gives it, as its
-// route has them. A META of ours says itself what tags the page has.
-void restore_tags(std::optional<MetaRow>& meta, const std::vector<std::string>& tags);
-
-// Those of its tenant and of its own tags: what is said of others does not concern the page.
-std::vector<Mark> own_marks(const MetaRow& meta, std::vector<Mark> marks);
-
-// What META shall say of marks that were just read, for these tags and the tenant; consistently, before a render begins.
-std::vector<SeenMark> seen(const std::vector<Mark>& marks, std::vector<std::string> tags);
-
-// The rows that decide what becomes of a page with these tags: META, and those of its marks, whether they are there or not.
-std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags);
-
 // Tells readers who know only META that a mark has made the page stale: closes its window, if META is still the
 // one that was judged; otherwise it is false. Never touches LOCK.
 Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged);

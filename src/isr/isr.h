@@ -1,9 +1,9 @@
 // Isr: what every operation of the protocol works with, and the settings they share.
 //
 // The protocol is a set of functions over one Isr: lease.h (who may render), publish.h (a page becomes
-// current), history.h (versions, rollback), requests.h (idempotency records), invalidate.h, regenerate.h (all
-// of it in the safe order), pages.h (reading and listing), released_bodies.h, sweep.h and evict.h (cleanup),
-// partners.h (whether table and bodies belong together). Each is a Task to be awaited on
+// current), history.h (versions, rollback), requests.h (idempotency records), invalidate.h, marks.h (what
+// invalidations have said), regenerate.h (all of it in the safe order), pages.h (reading and listing), released_bodies.h,
+// sweep.h and evict.h (cleanup), partners.h (whether table and bodies belong together). Each is a Task to be awaited on
 // any executor; blocking.h has the same operations for programs without an event loop.
 //
 // Errors keep the codes of the table: `ambiguous` is returned only when repeating and reading could not
