@@ -13,182 +13,25 @@
 // the state of the page and of the stores: a renderer may have things that live there.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "facetheory/base/clock.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+#include "facetheory/bodies/body.h"
+#include "facetheory/cache/engine_figures.h"
+#include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/page_policy.h"
+#include "facetheory/cache/serve_request.h"
+#include "facetheory/cache/served.h"
 #include "facetheory/isr/isr.h"
-#include "facetheory/isr/pages.h"
+#include "facetheory/isr/page.h"
 #include "facetheory/isr/regenerate.h"
 
 namespace facetheory {
-
-class Event;  // event.h
-
-enum class ServeMode { swr, blocking };
-enum class OnFailure { serve_stale, error };    // Of a render, when a stale page is at hand.
-enum class OnContention { wait, serve_stale };  // In mode `blocking`, while another node renders.
-// Who publishes what the renderer makes: this process under its lease, or, elsewhere, whom the renderer asks (rendered_elsewhere.h).
-enum class Publisher { here, elsewhere };
-
-struct PagePolicy {
-  ServeMode mode = ServeMode::swr;
-  OnFailure on_failure = OnFailure::serve_stale;
-  OnContention on_contention = OnContention::wait;
-  Publisher publisher = Publisher::here;
-  // It ends soon enough after a crash for those who wait to see another render.
-  std::chrono::seconds lease{10};
-  Duration wait_limit = std::chrono::seconds(30);  // How long a request waits for a render.
-  Duration render_limit =
-      std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.
-  // Beyond the window; empty: for ever. An invalidation closes the window as if it had ended when the render began.
-  std::optional<std::chrono::seconds> stale_for = {};
-  int history = 0;
-  std::optional<std::chrono::seconds> ttl = {};
-};
-
-// What the caller, who knows more of a page than META says, thinks of serving it to its request.
-struct Review {
-  bool suits = true;  // False: it answers other requests than this one (another variant).
-  bool fresh =
-      true;  // False: stale in effect, although its window is open. Pinned pages are fresh all the same.
-  bool while_stale = true;     // It may be served while it is being rendered again,
-  bool in_any_mode = false;    // in mode `blocking` too, unless it was invalidated: whoever made it says so;
-  bool on_failure = true;      // when that failed,
-  bool even_uncertain = true;  // and when the table cannot be asked.
-  // False: it must be confirmed for each request, and so is not for those who only joined the render of another.
-  bool shared = true;
-};
-
-struct ServeRequest {
-  Page page;
-  PagePolicy policy = {};
-  // Regenerates under this idempotency key, from whom that is allowed.
-  std::optional<std::string> request_id = {};
-  std::map<std::string, std::string> inputs = {};  // As in RegenerateOptions, and so are these:
-  std::vector<std::string> other_hashes = {};
-  // That the page will get, as far as they are known before it is rendered (RegenerateOptions::tags).
-  std::vector<std::string> tags = {};
-  // Called when a page is at hand, before it is served; and, for `suits` and `shared` alone, with what was waited for,
-  // unless this request's own renderer made it. Must not throw.
-  std::function<Review(const Body&, const MetaRow&, PageState)> review = {};
-  // Renders nothing and waits for no render. A stale page is served if mode, stale_for and review let it be served
-  // while it is rendered again.
-  bool only_if_cached = false;
-  // False: a page that is missing is not rendered for this request, and is absent.
-  bool renders_missing = true;
-  // Set by this request's own renderer, if it likes: what it makes can be read from it while it is made. Then the request
-  // waits only a moment longer for the whole page (ServedAs::live).
-  std::shared_ptr<Event> readable = {};
-  // Asked to stop when whoever asked is probably gone. Then no turn is waited for on its behalf; a render that is under way
-  // goes on, and is answered with.
-  std::stop_token left = {};
-};
-
-enum class ServedAs {
-  hit,                   // Fresh when the request came.
-  miss,                  // Rendered here, for this request or one beside it.
-  wait_hit,              // The request waited, and another node rendered.
-  stale,                 // Its window has ended.
-  stale_metadata_error,  // The table could not be asked; this was the last page known here.
-  uncached,  // Rendered for this request and not stored: the renderer forbade it, or there is no table.
-  live,      // No body: it is being rendered for this request, and can be read from its renderer already.
-  pass,  // No body: the page is not one for everybody (Rendered::store). Ask for it yourself, without the engine.
-  other,   // A page that does not suit the request, says its review.
-  absent,  // No body: there is nothing that may be served, and nothing is to be rendered.
-  failed,  // The render failed; the body is what it gave to be shown (Rendered::failed).
-};
-// As the header x-facetheory-isr has it: "hit", "wait-hit", ...
-std::string_view name(ServedAs served_as);
-
-struct Served {
-  ServedAs as = ServedAs::hit;
-  std::shared_ptr<const Body> body;  // Null of `live`, `pass` and `absent` alone.
-  MetaRow meta;                      // Without a page in the table: what it would have been.
-  std::string reason;                // For people and logs.
-  std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
-  Duration known_at{0};       // Of `hit`: when its pointer was read; monotonic.
-};
-
-// A body as it is kept in memory: a Body, or what the engine's user derived from it.
-struct PreparedBody {
-  std::shared_ptr<const Body> body;
-  std::size_t cost = 0;  // Bytes of memory.
-  // Of the body, if it has one: set by whoever serves it again without asking the engine, so that it stays in memory.
-  std::atomic<bool>* touched = nullptr;
-};
-
-struct EngineOptions {
-  Duration pointer_ttl{0};  // How long a pointer is trusted without asking the table; 0: never.
-  std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
-  std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
-  // At once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is kept for requests
-  // that wait while renders that nobody waits for hold others.
-  int renders = 64;
-  std::size_t queued_renders =
-      2000;                   // That wait for their turn, for requests; and as many of the background.
-  int uncached_renders = 16;  // At once, while the table cannot be asked.
-  Duration pass_for = std::chrono::seconds(10);  // How long it is remembered that a page is not stored,
-  std::size_t passes = 10'000;                   // and of how many.
-  // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the bodies
-  // after so many of their own.
-  int breaker_failures = 5;
-  Duration breaker_pause = std::chrono::seconds(1);
-  std::string owner = {};  // Who renders, for people to read in LOCK.
-  // Called once for every body that was read or rendered, on the thread that did; what it makes is what Served::body
-  // points to. Must not throw.
-  std::function<PreparedBody(Body)> prepare = {};
-  // Asked of every page that was rendered and does not stand in the table yet, with what its body takes: false, and it is not
-  // stored, since there is no room. Empty: there always is. Must not throw.
-  std::function<bool(std::size_t bytes)> has_room = {};
-  // Called on the engine's executor when a regeneration has ended: name(RegenerateOutcome), or "error". Must not throw.
-  std::function<void(std::string_view outcome, Duration took)> on_regenerated = {};
-};
-
-// Counted since the engine was made.
-struct EngineCounters {
-  // Answers. `failed` counts errors, too.
-  std::uint64_t hit = 0, miss = 0, wait_hit = 0, stale = 0, stale_metadata_error = 0, uncached = 0, pass = 0,
-                other = 0, absent = 0, failed = 0;
-  std::uint64_t renders = 0, renders_failed = 0, published = 0, not_stored = 0;
-  // Never begun. Dropped: nobody waited for them any more. Refused: their turn would have come too late.
-  std::uint64_t renders_dropped = 0, renders_refused = 0;
-  // Contended: somebody else had it when a regeneration wanted it; once for each. Taken over: from a holder who was
-  // waited for and let it expire.
-  std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
-  std::uint64_t bodies_read = 0, table_errors = 0;
-};
-
-// As of now.
-struct EngineGauges {
-  std::size_t waiters = 0;  // Requests that wait for a render.
-  std::size_t flights =
-      0;  // Regenerations under way, with those that wait for their turn or for another node.
-  std::size_t queued_renders = 0;  // Of those: that wait for their turn.
-  Duration oldest_queued{0};       // For how long the oldest of them has.
-  Duration oldest_flight{0};       // How long ago the oldest regeneration began that has not ended.
-  std::size_t overdue_flights =
-      0;  // Those that should have ended long ago; they were given up, and still hang.
-  std::size_t bodies_in_memory = 0, bytes_in_memory = 0, pointers = 0;
-  bool table_down = false;   // It has failed so often that it is hardly asked.
-  bool bodies_down = false;  // Likewise.
-};
-
-// A regeneration that hangs: something takes longer than all its limits.
-struct OverdueRender {
-  std::string page;
-  Duration age{0};
-  std::size_t count = 1;  // With others like it.
-};
 
 class Engine {
  public:

@@ -12,10 +12,20 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "facetheory/base/clock.h"
 #include "facetheory/base/event.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
 #include "facetheory/cache/engine.h"
+#include "facetheory/cache/engine_figures.h"
+#include "facetheory/cache/engine_options.h"
 #include "facetheory/cache/page_memory.h"
+#include "facetheory/cache/serve_request.h"
 #include "facetheory/cache/turns.h"
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
+#include "facetheory/isr/regenerate.h"
+#include "facetheory/isr/rows.h"
 
 namespace facetheory {
 

@@ -12,12 +12,22 @@
 #include <string_view>
 #include <vector>
 
+#include "facetheory/base/clock.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+#include "facetheory/bodies/body.h"
 #include "facetheory/cache/body_cache.h"
 #include "facetheory/cache/circuit_breaker.h"
-#include "facetheory/cache/engine.h"
+#include "facetheory/cache/engine_figures.h"
+#include "facetheory/cache/engine_options.h"
 #include "facetheory/cache/guarded_bodies.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/shared_reads.h"
+#include "facetheory/isr/freshness.h"
+#include "facetheory/isr/isr.h"
+#include "facetheory/isr/page.h"
+#include "facetheory/isr/rows.h"
+#include "facetheory/table/operations.h"
 
 namespace facetheory {
 

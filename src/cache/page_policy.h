@@ -1,0 +1,34 @@
+// What is to become of a page that is not fresh: who waits for its render, for how long, and what is served instead. A plain
+// value, the same for all pages of a route.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "facetheory/base/clock.h"
+
+namespace facetheory {
+
+enum class ServeMode { swr, blocking };
+enum class OnFailure { serve_stale, error };    // Of a render, when a stale page is at hand.
+enum class OnContention { wait, serve_stale };  // In mode `blocking`, while another node renders.
+// Who publishes what the renderer makes: this process under its lease, or, elsewhere, whom the renderer asks (rendered_elsewhere.h).
+enum class Publisher { here, elsewhere };
+
+struct PagePolicy {
+  ServeMode mode = ServeMode::swr;
+  OnFailure on_failure = OnFailure::serve_stale;
+  OnContention on_contention = OnContention::wait;
+  Publisher publisher = Publisher::here;
+  // It ends soon enough after a crash for those who wait to see another render.
+  std::chrono::seconds lease{10};
+  Duration wait_limit = std::chrono::seconds(30);  // How long a request waits for a render.
+  Duration render_limit =
+      std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.
+  // Beyond the window; empty: for ever. An invalidation closes the window as if it had ended when the render began.
+  std::optional<std::chrono::seconds> stale_for = {};
+  int history = 0;
+  std::optional<std::chrono::seconds> ttl = {};
+};
+
+}  // namespace facetheory

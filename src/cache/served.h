@@ -1,0 +1,40 @@
+// What the engine answers with, and how it came by it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/bodies/body.h"
+#include "facetheory/isr/rows.h"
+
+namespace facetheory {
+
+enum class ServedAs {
+  hit,                   // Fresh when the request came.
+  miss,                  // Rendered here, for this request or one beside it.
+  wait_hit,              // The request waited, and another node rendered.
+  stale,                 // Its window has ended.
+  stale_metadata_error,  // The table could not be asked; this was the last page known here.
+  uncached,  // Rendered for this request and not stored: the renderer forbade it, or there is no table.
+  live,      // No body: it is being rendered for this request, and can be read from its renderer already.
+  pass,  // No body: the page is not one for everybody (Rendered::store). Ask for it yourself, without the engine.
+  other,   // A page that does not suit the request, says its review.
+  absent,  // No body: there is nothing that may be served, and nothing is to be rendered.
+  failed,  // The render failed; the body is what it gave to be shown (Rendered::failed).
+};
+// As the header x-facetheory-isr has it: "hit", "wait-hit", ...
+std::string_view name(ServedAs served_as);
+
+struct Served {
+  ServedAs as = ServedAs::hit;
+  std::shared_ptr<const Body> body;  // Null of `live`, `pass` and `absent` alone.
+  MetaRow meta;                      // Without a page in the table: what it would have been.
+  std::string reason;                // For people and logs.
+  std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
+  Duration known_at{0};       // Of `hit`: when its pointer was read; monotonic.
+};
+
+}  // namespace facetheory
