@@ -16,7 +16,6 @@
 #include "facetheory/base/event.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/cache/engine.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
 #include "facetheory/cache/page_memory.h"

@@ -15,9 +15,9 @@
 #include <unicode/ucol.h>
 #include <unicode/utypes.h>
 
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/base/shown_text.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/table/validate.h"
 
 namespace facetheory {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/base/shown_text.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/table/validate.h"
 
 namespace facetheory {

@@ -6,11 +6,11 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/sha256.h"
 #include "facetheory/base/utf8.h"
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/history.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
 #include "facetheory/isr/requests.h"

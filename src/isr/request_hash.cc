@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "facetheory/base/hex.h"
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/sha256.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/table/validate.h"
 

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <system_error>
 
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/shown_text.h"
-#include "facetheory/isr/key_text.h"
 
 namespace facetheory {
 namespace {

@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
+#include "facetheory/base/key_text.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/http/normal_form.h"
 #include "facetheory/http/trusted_roots.h"
-#include "facetheory/isr/key_text.h"
 #include "facetheory/site/config_value.h"
 #include "facetheory/site/read_routes.h"
 #include "facetheory/site/stores.h"

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <arpa/inet.h>
+
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
-#include <arpa/inet.h>
 
 namespace facetheory {
 namespace {

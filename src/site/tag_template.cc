@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "facetheory/http/normal_form.h"
 #include "facetheory/base/shown_text.h"
+#include "facetheory/http/normal_form.h"
 #include "facetheory/isr/page.h"
 
 namespace facetheory {

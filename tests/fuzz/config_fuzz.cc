@@ -10,7 +10,6 @@
 #include "facetheory/http/peers.h"
 #include "facetheory/site/config.h"
 #include "facetheory/site/page_key.h"
-#include "facetheory/site/peers.h"
 #include "facetheory/site/read_config.h"
 #include "facetheory/site/tag_template.h"
 
