@@ -1,0 +1,34 @@
+#include "facetheory/server/server_loop.h"
+
+#include <utility>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/http/http_date.h"
+
+namespace facetheory {
+namespace {
+
+constexpr std::size_t kRequests = 16 << 10;  // Bytes taken at once, of requests.
+
+}  // namespace
+
+ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
+    : bound(LoopBound::to_loop(loop.executor, "a client's connection")),
+      executor(bound.executor()),
+      handler(std::move(loop.handler)),
+      ready(std::move(loop.ready)),
+      refused(std::move(loop.refused)),
+      all(std::move(every)),
+      received(kRequests, '\0'),
+      sweep(executor) {}
+
+std::string_view ServerLoop::date_field() {
+  const std::int64_t now = epoch_seconds(system_clock().now());
+  if (now != date_of) {
+    date_of = now;
+    date = "Date: " + format_http_date(now) + "\r\n";
+  }
+  return date;
+}
+
+}  // namespace facetheory
