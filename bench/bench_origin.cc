@@ -33,6 +33,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "epoll_listener.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -184,34 +186,11 @@ struct Connection {
 
 class Server {
  public:
-  explicit Server(std::uint16_t port)
-      : listener_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)), epoll_(epoll_create1(0)) {
-    const int on = 1;
-    setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        listen(listener_, SOMAXCONN) != 0) {
-      std::perror("bench_origin: cannot listen");
-      std::exit(1);
-    }
-    watch(listener_, EPOLL_CTL_ADD, EPOLLIN);
-  }
+  explicit Server(std::uint16_t port) : listener_("bench_origin", port) {}
 
   [[noreturn]] void run() {
-    std::array<epoll_event, 256> events;
     for (;;) {
-      const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds_to_next());
-      for (int i = 0; i < count; ++i) {
-        const int socket = events[static_cast<std::size_t>(i)].data.fd;
-        if (socket == listener_) {
-          accept_all();
-        } else {
-          serve(socket);
-        }
-      }
+      listener_.wait(milliseconds_to_next(), [this] { accept_all(); }, [this](int socket) { serve(socket); });
       answer_delayed();
     }
   }
@@ -223,17 +202,12 @@ class Server {
     std::string head;
   };
 
-  void watch(int socket, int operation, std::uint32_t events) const {
-    epoll_event event{.events = events, .data = {.fd = socket}};
-    epoll_ctl(epoll_, operation, socket, &event);
-  }
-
   void accept_all() {
-    for (int socket = 0; (socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;) {
+    for (int socket = 0; (socket = listener_.accept()) >= 0;) {
       const int on = 1;
       setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       connections_[socket] = {.id = ++last_id_, .in = {}, .out = {}};
-      watch(socket, EPOLL_CTL_ADD, EPOLLIN);
+      listener_.watch(socket, EPOLL_CTL_ADD, EPOLLIN);
     }
   }
 
@@ -277,7 +251,7 @@ class Server {
     const bool all = connection.sent == connection.out.size();
     if (all == connection.waits_to_send) {
       connection.waits_to_send = !all;
-      watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
+      listener_.watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
     }
     if (all) connection.out.clear();
   }
@@ -304,8 +278,7 @@ class Server {
     }
   }
 
-  const int listener_;
-  const int epoll_;
+  const EpollListener listener_;
   Renderer renderer_;
   std::uint64_t last_id_ = 0;
   std::map<int, Connection> connections_;

@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "epoll_listener.h"
+
 namespace {
 
 constexpr std::size_t kHeadLimit = 8192;
@@ -45,54 +47,32 @@ struct Connection {
 class Server {
  public:
   Server(std::uint16_t port, std::vector<Page> pages)
-      : pages_(std::move(pages)),
-        listener_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)),
-        epoll_(epoll_create1(0)) {
-    const int on = 1;
-    setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(listener_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // As in src/server/http_server.cc.
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        listen(listener_, SOMAXCONN) != 0) {
-      std::perror("epoll_floor: cannot listen");
-      std::exit(1);
-    }
-    watch(listener_, EPOLL_CTL_ADD, EPOLLIN);
+      : pages_(std::move(pages)), listener_("epoll_floor", port) {
+    // As in src/server/http_server.cc.
+    setsockopt(listener_.native(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   }
 
   [[noreturn]] void run() {
-    std::array<epoll_event, 256> events;
     for (;;) {
-      const int count = epoll_wait(epoll_, events.data(), events.size(), -1);
-      for (int i = 0; i < count; ++i) {
-        const int socket = events[static_cast<std::size_t>(i)].data.fd;
-        if (socket == listener_) {
-          accept_all();
-        } else if (!serve(socket, *connections_[static_cast<std::size_t>(socket)])) {
-          close(socket);
-          connections_[static_cast<std::size_t>(socket)].reset();
-        }
-      }
+      listener_.wait(
+          -1, [this] { accept_all(); },
+          [this](int socket) {
+            if (serve(socket, *connections_[static_cast<std::size_t>(socket)])) return;
+            close(socket);
+            connections_[static_cast<std::size_t>(socket)].reset();
+          });
     }
   }
 
  private:
-  void watch(int socket, int operation, std::uint32_t events) const {
-    epoll_event event{.events = events, .data = {.fd = socket}};
-    epoll_ctl(epoll_, operation, socket, &event);
-  }
-
   void accept_all() {
-    for (int socket = 0; (socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;) {
+    for (int socket = 0; (socket = listener_.accept()) >= 0;) {
       const int on = 1;
       setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       const auto index = static_cast<std::size_t>(socket);
       if (connections_.size() <= index) connections_.resize(index + 1);
       connections_[index] = std::make_unique<Connection>();
-      watch(socket, EPOLL_CTL_ADD, EPOLLIN);
+      listener_.watch(socket, EPOLL_CTL_ADD, EPOLLIN);
     }
   }
 
@@ -113,7 +93,7 @@ class Server {
       const bool all = connection.sent == answer.size();
       if (all == connection.waits_to_send) {
         connection.waits_to_send = !all;
-        watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
+        listener_.watch(socket, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLOUT);
       }
       if (!all) return true;
       connection.answering = nullptr;
@@ -142,9 +122,8 @@ class Server {
   }
 
   const std::vector<Page> pages_;
+  const EpollListener listener_;
   const Page unknown_{.path = "", .answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"};
-  const int listener_;
-  const int epoll_;
   std::vector<std::unique_ptr<Connection>> connections_;  // By socket.
 };
 
