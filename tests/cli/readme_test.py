@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The README's console sessions are true: their commands are run, and must print what stands below them.
+"""The console sessions of README.md and docs/tutorial.md are true: their commands are run, and must print what stands below them.
 
     readme_test.py --facetheory build/release/facetheory [DOCUMENT...]
 
@@ -87,7 +87,7 @@ def matches(expected, found):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--facetheory", default=ROOT / "build/release/facetheory")
-    parser.add_argument("documents", nargs="*", default=[ROOT / "README.md"])
+    parser.add_argument("documents", nargs="*", default=[ROOT / "README.md", ROOT / "docs/tutorial.md"])
     options = parser.parse_args()
     failures = 0
     for document in map(pathlib.Path, options.documents):
