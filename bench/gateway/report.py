@@ -1,12 +1,14 @@
 """Figures as tables, as bars to meet, as a picture and as a part of docs/performance.md."""
 import pathlib
 import re
+import textwrap
 
 from gateway import peers
 
 ORDER = list(peers.ALL)
 BEGIN, END = "<!-- gateway_bench: begin -->", "<!-- gateway_bench: end -->"
 PICTURE = "images/hits.svg"
+COLUMNS = 118  # Of prose.
 COLOURS = {"ours": "#1b7f5c", "nginx": "#8a8f98", "haproxy": "#5b7db1", "varnish": "#c08a3e", "floor": "#c9ccd1"}
 
 
@@ -141,22 +143,27 @@ def bars(results):
 
 
 HITS = """\
-`ours / it` compares the processor time: below 1, ours needs less. Requests per second say little where the load generator's
-core is the limit. Each answer was found in the cache. For gzip, the origin offers a compressed page to those who accept one,
-and all servers send stored bytes: nginx, HAProxy and Varnish those of the origin, ours what it compressed itself when the page
-was stored. In the 304s of HAProxy a rule removes `Content-Length`, which wrk would take for the length of a body."""
+`ours / it` compares the processor time: below 1, ours needs less. Requests per second say little where the load
+generator's core is the limit. Each answer was found in the cache.
+
+For gzip, the origin offers a compressed page to those who accept one, and all servers send stored bytes: nginx,
+HAProxy and Varnish those of the origin, ours what it compressed itself when the page was stored. In the 304s of
+HAProxy a rule removes `Content-Length`, which wrk would take for the length of a body."""
 EXPIRY = """\
-1,000 pages of 16 KiB that are fresh for two seconds, at random, beside as many that do not expire; stale ones may be served
-while they are rendered. They expire together, as pages do that were filled together. Paced: 64 connections that pause 10 ms on
-average, so that server, load and origin, which shares the load's core, are far from busy and p99 shows what a hit waits for; a
-window is clean when little else ran on the machine. Full load: 16 connections without a pause. HAProxy serves nothing stale and
-is not here."""
+1,000 pages of 16 KiB that are fresh for two seconds, at random, beside as many that do not expire. Stale ones may be
+served while they are rendered. They expire together, as pages do that were filled together.
+
+- Paced: 64 connections that pause 10 ms on average. So server, load and origin, which shares the load's core, are far
+  from busy, and p99 shows what a hit waits for. A window is clean when little else ran on the machine.
+- Full load: 16 connections without a pause.
+
+HAProxy serves nothing stale and is not here."""
 STAMPEDE = """\
 {clients:,} clients ask at once for a page of 16 KiB that nobody has and that takes {delay_ms} ms to render."""
 GROWTH = """\
-Pages at random, all equally often, of our gateway; table and bodies in a file system in memory, so that a fill takes minutes.
-The numbers of pages take turns. Start-up is the time until the first page is answered. Mapped files are those of table and bodies, which
-the kernel takes back when it needs the memory."""
+Pages at random, all equally often, of our gateway. Table and bodies lie in a file system in memory, so that a fill
+takes minutes. The numbers of pages take turns. Start-up is the time until the first page is answered. Mapped files
+are those of table and bodies, which the kernel takes back when it needs the memory."""
 
 
 def sections(results):
@@ -186,11 +193,15 @@ def text(results):
     return "\n\n".join(parts)
 
 
+def wrapped(paragraph):
+    return textwrap.fill(paragraph, COLUMNS, break_long_words=False, break_on_hyphens=False)
+
+
 def document(results):
     """What stands between the markers in docs/performance.md."""
-    parts = [describe(results) + f" Medians of clean windows of {results['seconds']} s, the servers in turn."]
+    parts = [wrapped(describe(results) + f" Medians of clean windows of {results['seconds']} s, the servers in turn.")]
     if results.get("remark"):
-        parts.append(results["remark"])
+        parts += [wrapped(paragraph) for paragraph in results["remark"].split("\n\n")]
     if results["workloads"].get("hits"):
         parts.append(f"![Processor time of a hit by server and size of the page]({PICTURE})")
     setups = [[results["versions"][name], peers.ALL[name].setup] for name in ORDER if name in results["versions"]]
