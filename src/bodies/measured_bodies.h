@@ -7,19 +7,14 @@
 #include <string_view>
 
 #include "facetheory/base/store_observer.h"
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 
 namespace facetheory {
 
-class MeasuredBodies final : public BodyStore {
+class MeasuredBodies final : public ForwardingBodies {
  public:
   // The clock must outlive the store.
   MeasuredBodies(std::shared_ptr<BodyStore> inner, StoreObserver observer, Clock& clock = system_clock());
-
-  std::string reference(std::string_view key) const override { return inner_->reference(key); }
-  std::string address(std::string_view key) const override { return inner_->address(key); }
-  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
-  Task<Result<std::optional<DiskUse>>> disk_use() override;
 
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;
@@ -29,7 +24,6 @@ class MeasuredBodies final : public BodyStore {
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   // Constant after construction.
-  std::shared_ptr<BodyStore> inner_;
   StoreObserver observer_;
   Clock& clock_;
 };

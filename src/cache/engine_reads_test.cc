@@ -2,6 +2,8 @@
 // line more is a regression that no visitor would notice and somebody pays for.
 #include <mutex>
 
+#include "facetheory/table/forwarding_table.h"
+
 #include "tests/support/engine_fixture.h"
 
 namespace facetheory::test {
@@ -11,12 +13,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Passes everything on, and keeps a line for each call: "strong: META, TAG#, TAG#news" of a read, "transact" of a write.
-class RecordingTable final : public Table {
+class RecordingTable final : public ForwardingTable {
  public:
-  explicit RecordingTable(Table& inner) : inner_(inner) {}
-
-  Task<Result<void>> create() override { return inner_.create(); }
-  Task<Result<TableDescription>> describe() override { return inner_.describe(); }
+  explicit RecordingTable(Table& inner) : ForwardingTable(inner) {}
 
   // Since the last time.
   std::vector<std::string> take() {
@@ -39,32 +38,31 @@ class RecordingTable final : public Table {
 
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
     record_read({key}, consistency);
-    return inner_.get(std::move(key), consistency);
+    return inner().get(std::move(key), consistency);
   }
   Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
                                                             Consistency consistency) override {
     record_read(keys, consistency);
-    return inner_.get_all(std::move(keys), consistency);
+    return inner().get_all(std::move(keys), consistency);
   }
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override {
     record("write");
-    return inner_.write(std::move(write), durability);
+    return inner().write(std::move(write), durability);
   }
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override {
     record("transact");
-    return inner_.transact(std::move(items), std::move(client_token));
+    return inner().transact(std::move(items), std::move(client_token));
   }
   Task<Result<QueryPage>> do_query(Query query) override {
     record("query");
-    return inner_.query(std::move(query));
+    return inner().query(std::move(query));
   }
   Task<Result<ScanPage>> do_scan(Scan scan) override {
     record("scan");
-    return inner_.scan(std::move(scan));
+    return inner().scan(std::move(scan));
   }
 
-  Table& inner_;
   std::mutex mutex_;
   std::vector<std::string> lines_;  // guarded by mutex_
 };

@@ -9,43 +9,35 @@
 namespace facetheory {
 
 FaultyTable::FaultyTable(std::shared_ptr<Table> inner, std::shared_ptr<FaultScript> script, Clock& clock)
-    : inner_(std::move(inner)), script_(std::move(script)), clock_(clock) {}
-
-Task<Result<void>> FaultyTable::create() {
-  return inner_->create();
-}
-
-Task<Result<TableDescription>> FaultyTable::describe() {
-  return inner_->describe();
-}
+    : ForwardingTable(std::move(inner)), script_(std::move(script)), clock_(clock) {}
 
 Task<Result<std::optional<Item>>> FaultyTable::do_get(Key key, Consistency consistency) {
-  return meet_fault(*script_, "get", OperationKind::read, clock_, inner_->get(std::move(key), consistency));
+  return meet_fault(*script_, "get", OperationKind::read, clock_, inner().get(std::move(key), consistency));
 }
 
 Task<Result<std::vector<std::optional<Item>>>> FaultyTable::do_get_all(std::vector<Key> keys,
                                                                        Consistency consistency) {
   return meet_fault(*script_, "get_all", OperationKind::read, clock_,
-                    inner_->get_all(std::move(keys), consistency));
+                    inner().get_all(std::move(keys), consistency));
 }
 
 Task<Result<WriteOutcome>> FaultyTable::do_write(Write write, Durability durability) {
   return meet_fault(*script_, "write", OperationKind::write, clock_,
-                    inner_->write(std::move(write), durability));
+                    inner().write(std::move(write), durability));
 }
 
 Task<Result<TransactOutcome>> FaultyTable::do_transact(std::vector<TransactItem> items,
                                                        std::string client_token) {
   return meet_fault(*script_, "transact", OperationKind::write, clock_,
-                    inner_->transact(std::move(items), std::move(client_token)));
+                    inner().transact(std::move(items), std::move(client_token)));
 }
 
 Task<Result<QueryPage>> FaultyTable::do_query(Query query) {
-  return meet_fault(*script_, "query", OperationKind::read, clock_, inner_->query(std::move(query)));
+  return meet_fault(*script_, "query", OperationKind::read, clock_, inner().query(std::move(query)));
 }
 
 Task<Result<ScanPage>> FaultyTable::do_scan(Scan scan) {
-  return meet_fault(*script_, "scan", OperationKind::read, clock_, inner_->scan(std::move(scan)));
+  return meet_fault(*script_, "scan", OperationKind::read, clock_, inner().scan(std::move(scan)));
 }
 
 }  // namespace facetheory

@@ -8,18 +8,15 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/fault.h"
-#include "facetheory/table/table.h"
+#include "facetheory/table/forwarding_table.h"
 
 namespace facetheory {
 
-class FaultyTable final : public Table {
+class FaultyTable final : public ForwardingTable {
  public:
   // The clock must outlive the table.
   FaultyTable(std::shared_ptr<Table> inner, std::shared_ptr<FaultScript> script,
               Clock& clock = system_clock());
-
-  Task<Result<void>> create() override;
-  Task<Result<TableDescription>> describe() override;
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
@@ -32,7 +29,6 @@ class FaultyTable final : public Table {
   Task<Result<ScanPage>> do_scan(Scan scan) override;
 
   // Constant after construction.
-  std::shared_ptr<Table> inner_;
   std::shared_ptr<FaultScript> script_;
   Clock& clock_;
 };

@@ -10,24 +10,24 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/store_observer.h"
-#include "facetheory/table/table.h"
+#include "facetheory/table/forwarding_table.h"
 
 namespace facetheory {
 
-class MeasuredTable final : public Table {
+class MeasuredTable final : public ForwardingTable {
  public:
   // The clock must outlive the table.
   MeasuredTable(std::shared_ptr<Table> inner, StoreObserver observer, Clock& clock = system_clock());
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
-  std::optional<DiskUse> disk_use() const override { return inner_->disk_use(); }
-  std::optional<std::uint64_t> version() const override { return inner_->version(); }
+  std::optional<DiskUse> disk_use() const override { return inner().disk_use(); }
+  std::optional<std::uint64_t> version() const override { return inner().version(); }
   std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
-    return inner_->stamp(keys);
+    return inner().stamp(keys);
   }
   bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
-    return inner_->left_alone(rows, from, to);
+    return inner().left_alone(rows, from, to);
   }
 
  private:
@@ -41,7 +41,6 @@ class MeasuredTable final : public Table {
   Task<Result<ScanPage>> do_scan(Scan scan) override;
 
   // Constant after construction.
-  std::shared_ptr<Table> inner_;
   StoreObserver observer_;
   Clock& clock_;
 };

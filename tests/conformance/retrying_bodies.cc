@@ -17,28 +17,28 @@ bool repeat(const Result<T>& result) {
 
 Task<Result<void>> RetryingBodies::do_write(std::string key, Body body) {
   for (int attempt = 1;; ++attempt) {
-    auto result = co_await inner_->write(key, body);
+    auto result = co_await inner().write(key, body);
     if (!repeat(result) || attempt == kAttempts) co_return result;
   }
 }
 
 Task<Result<std::optional<Body>>> RetryingBodies::do_read(std::string key) {
   for (int attempt = 1;; ++attempt) {
-    auto result = co_await inner_->read(key);
+    auto result = co_await inner().read(key);
     if (!repeat(result) || attempt == kAttempts) co_return result;
   }
 }
 
 Task<Result<void>> RetryingBodies::do_remove(std::string key) {
   for (int attempt = 1;; ++attempt) {
-    auto result = co_await inner_->remove(key);
+    auto result = co_await inner().remove(key);
     if (!repeat(result) || attempt == kAttempts) co_return result;
   }
 }
 
 Task<Result<BodyPage>> RetryingBodies::do_list(std::optional<std::string> after, std::size_t limit) {
   for (int attempt = 1;; ++attempt) {
-    auto result = co_await inner_->list(after, limit);
+    auto result = co_await inner().list(after, limit);
     if (!repeat(result) || attempt == kAttempts) co_return result;
   }
 }

@@ -6,21 +6,19 @@
 #include <memory>
 #include <string>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 
 namespace facetheory::test {
 
-class RetryingBodies final : public BodyStore {
+class RetryingBodies final : public ForwardingBodies {
  public:
-  explicit RetryingBodies(std::shared_ptr<BodyStore> inner) : inner_(std::move(inner)) {}
+  explicit RetryingBodies(std::shared_ptr<BodyStore> inner) : ForwardingBodies(std::move(inner)) {}
 
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
   Task<Result<void>> do_remove(std::string key) override;
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
-
-  std::shared_ptr<BodyStore> inner_;
 };
 
 }  // namespace facetheory::test

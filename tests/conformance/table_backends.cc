@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "facetheory/table/faulty_table.h"
+#include "facetheory/table/forwarding_table.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/memory_table.h"
 #include "facetheory/table/open_table.h"
@@ -67,32 +68,16 @@ TableBackend with_faults(TableBackend backend) {
 }
 
 // Hands writes on as ones that need not survive the machine: all of them, or every other one.
-class LeasingTable final : public Table {
+class LeasingTable final : public ForwardingTable {
  public:
-  LeasingTable(std::unique_ptr<Table> inner, bool all) : inner_(std::move(inner)), all_(all) {}
-
-  Task<Result<void>> create() override { return inner_->create(); }
-  Task<Result<TableDescription>> describe() override { return inner_->describe(); }
+  LeasingTable(std::unique_ptr<Table> inner, bool all) : ForwardingTable(std::move(inner)), all_(all) {}
 
  private:
-  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
-    return inner_->get(std::move(key), consistency);
-  }
-  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
-                                                            Consistency consistency) override {
-    return inner_->get_all(std::move(keys), consistency);
-  }
   Task<Result<WriteOutcome>> do_write(Write write, Durability) override {
     const bool lease = all_ || ++writes_ % 2 == 0;
-    return inner_->write(std::move(write), lease ? Durability::process : Durability::machine);
+    return inner().write(std::move(write), lease ? Durability::process : Durability::machine);
   }
-  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items, std::string token) override {
-    return inner_->transact(std::move(items), std::move(token));
-  }
-  Task<Result<QueryPage>> do_query(Query query) override { return inner_->query(std::move(query)); }
-  Task<Result<ScanPage>> do_scan(Scan scan) override { return inner_->scan(std::move(scan)); }
 
-  const std::unique_ptr<Table> inner_;
   const bool all_;
   std::atomic<int> writes_ = 0;
 };

@@ -101,19 +101,12 @@ ProtocolStores behind(const ProtocolStores& plain, const std::shared_ptr<FaultSc
           std::make_shared<FaultyBodies>(plain.bodies, script, clock)};
 }
 
-Task<Result<std::optional<Item>>> MeddledTable::do_get(Key key, Consistency consistency) {
-  return inner_.get(std::move(key), consistency);
-}
-Task<Result<std::vector<std::optional<Item>>>> MeddledTable::do_get_all(std::vector<Key> keys,
-                                                                        Consistency consistency) {
-  return inner_.get_all(std::move(keys), consistency);
-}
 Task<Result<WriteOutcome>> MeddledTable::do_write(Write write, Durability durability) {
   if (before_write) {
     auto meddled = co_await before_write(write);
     if (!meddled) co_return meddled.error();
   }
-  co_return co_await inner_.write(std::move(write), durability);
+  co_return co_await inner().write(std::move(write), durability);
 }
 Task<Result<TransactOutcome>> MeddledTable::do_transact(std::vector<TransactItem> items,
                                                         std::string client_token) {
@@ -121,13 +114,7 @@ Task<Result<TransactOutcome>> MeddledTable::do_transact(std::vector<TransactItem
     auto meddled = co_await before_transact(items);
     if (!meddled) co_return meddled.error();
   }
-  co_return co_await inner_.transact(std::move(items), std::move(client_token));
-}
-Task<Result<QueryPage>> MeddledTable::do_query(Query query) {
-  return inner_.query(std::move(query));
-}
-Task<Result<ScanPage>> MeddledTable::do_scan(Scan scan) {
-  return inner_.scan(std::move(scan));
+  co_return co_await inner().transact(std::move(items), std::move(client_token));
 }
 
 OneFaultSuite::OneFaultSuite()

@@ -27,6 +27,7 @@
 #include "facetheory/isr/regenerate.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/isr/sweep.h"
+#include "facetheory/table/forwarding_table.h"
 
 #include "tests/support/manual_clock.h"
 #include "tests/support/run.h"
@@ -122,28 +123,18 @@ class OneFaultSuite : public testing::Test {
 };
 
 // A table on which somebody else acts in between: just before one of our writes or transactions is carried out.
-class MeddledTable final : public Table {
+class MeddledTable final : public ForwardingTable {
  public:
-  explicit MeddledTable(Table& inner) : inner_(inner) {}
+  explicit MeddledTable(Table& inner) : ForwardingTable(inner) {}
 
   // Called each time; an error is returned in place of the outcome.
   std::function<Task<Result<void>>(const Write&)> before_write;
   std::function<Task<Result<void>>(const std::vector<TransactItem>&)> before_transact;
 
-  Task<Result<void>> create() override { return inner_.create(); }
-  Task<Result<TableDescription>> describe() override { return inner_.describe(); }
-
  private:
-  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
-  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
-                                                            Consistency consistency) override;
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override;
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override;
-  Task<Result<QueryPage>> do_query(Query query) override;
-  Task<Result<ScanPage>> do_scan(Scan scan) override;
-
-  Table& inner_;
 };
 
 // The error of an operation that must fail for good.

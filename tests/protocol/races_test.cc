@@ -1,4 +1,6 @@
 // What happens between two steps: somebody else acts at the worst moment, each time the same.
+#include "facetheory/bodies/forwarding_bodies.h"
+
 #include "tests/protocol/protocol_suite.h"
 
 namespace facetheory::test {
@@ -154,23 +156,15 @@ TEST_F(RaceTest, RowThatGotANewTtlWhileItWasSweptStays) {
 
 TEST_F(RaceTest, LargeBodyKeepsTheLeaseWhileItIsStored) {
   // Storing takes longer than the lease.
-  class SlowBodies final : public BodyStore {
+  class SlowBodies final : public ForwardingBodies {
    public:
-    SlowBodies(BodyStore& inner, Clock& clock) : inner_(inner), clock_(clock) {}
+    SlowBodies(BodyStore& inner, Clock& clock) : ForwardingBodies(inner), clock_(clock) {}
 
    private:
     Task<Result<void>> do_write(std::string key, Body body) override {
       co_await clock_.sleep_for(seconds(100));
-      co_return co_await inner_.write(std::move(key), std::move(body));
+      co_return co_await inner().write(std::move(key), std::move(body));
     }
-    Task<Result<std::optional<Body>>> do_read(std::string key) override {
-      return inner_.read(std::move(key));
-    }
-    Task<Result<void>> do_remove(std::string key) override { return inner_.remove(std::move(key)); }
-    Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
-      return inner_.list(std::move(after), limit);
-    }
-    BodyStore& inner_;
     Clock& clock_;
   };
   ManualClock clock;  // Moves only by hand.
