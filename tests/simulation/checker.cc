@@ -15,14 +15,13 @@ bool same_pointer(const std::optional<Attributes>& a, const std::optional<Attrib
   return text_in(a, "s3_key") == text_in(b, "s3_key") && text_in(a, "current_sk") == text_in(b, "current_sk");
 }
 
-constexpr std::int64_t kAllowedSkew = 2;  // Seconds, as the parties' settings have it.
-
 }  // namespace
 
 std::string_view name(Intent intent) {
-  constexpr std::string_view kNames[] = {
-      "regenerate", "acquire",    "refresh", "release", "back_off", "publish", "claim", "extend", "complete",
-      "fail",       "invalidate", "purge",   "mark",    "rollback", "pin",     "unpin", "read",   "sweep"};
+  constexpr std::string_view kNames[] = {"regenerate", "acquire", "refresh", "release",  "back_off",
+                                         "publish",    "claim",   "extend",  "complete", "fail",
+                                         "invalidate", "purge",   "mark",    "rollback", "pin",
+                                         "unpin",      "read",    "sweep",   "evict"};
   return kNames[static_cast<std::size_t>(intent)];
 }
 
@@ -129,6 +128,9 @@ void Checker::check_lock(Context& context) {
         if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
           violate(where + " was swept before its ttl");
         return;
+      case Intent::evict:
+        if (expires_at > own_now) violate(where + " was evicted while its lease was held");
+        return;
       default:
         if (!is_own) violate(where + " was deleted by somebody who never had its lease");
         return;
@@ -202,6 +204,8 @@ void Checker::check_meta(Context& context) {
       count("META swept");
       if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
         violate(where + " was swept before its ttl");
+    } else if (operation.intent == Intent::evict) {
+      check_eviction(context);
     } else if (operation.intent == Intent::regenerate && !operation.foreign &&
                (is_true(before, "pinned") || !settings_.clocks_are_close) && is_purged(context.pk, before)) {
       count(is_true(before, "pinned") ? "purged pin removed" : "purged page of the future removed");
@@ -296,6 +300,22 @@ void Checker::check_withdrawal(Context& context) {
   page.barrier = sequence_;
 }
 
+void Checker::check_eviction(Context& context) {
+  count("evicted");
+  PageRows& page = context.page;
+  const std::string where = "evict: META of " + context.pk;
+  if (is_true(context.meta->before, "pinned")) violate(where + " was evicted although it was pinned");
+  if (context.lock == nullptr ? page.lock.has_value() : context.lock->after.has_value())
+    violate(where + " was evicted and its LOCK left");
+  std::size_t kept = page.versions.size();
+  for (const Change& change : context.commit.changes) {
+    if (change.key.pk == context.pk && change.key.sk.starts_with("VER#") && change.before && !change.after)
+      --kept;
+  }
+  if (kept > 0) violate(where + " was evicted and versions of it left");
+  page.barrier = sequence_;
+}
+
 void Checker::check_publish(Context& context) {
   const auto& before = context.meta->before;
   const auto& after = context.meta->after;
@@ -348,8 +368,15 @@ void Checker::check_birth(const Context& context, const Acquisition& acquisition
   const auto& meta = context.meta->after;
   for (const auto& [mark_pk, mark] : marks_) {
     const std::string tag = tag_of(mark_pk);
-    if (tenant_of(mark_pk) != tenant_of(context.pk) || mark.changed > acquisition.sequence) continue;
-    if (!seen_of(meta, tag)) continue;
+    if (tenant_of(mark_pk) != tenant_of(context.pk)) continue;
+    if (!seen_of(meta, tag)) {
+      const bool knew = carries(context.meta->before, tag) && carries(meta, tag);
+      if (knew && context.operation.intent == Intent::regenerate)
+        violate("birth: META of " + context.pk + " does not tell what its render saw of " + mark_pk +
+                ", though META before it named the tag");
+      continue;
+    }
+    if (mark.changed > acquisition.sequence) continue;
     count("births compared");
     if (invalidated_since(meta, tag, mark.row) || purged_since(meta, tag, mark.row))
       violate("birth: META of " + context.pk + " is not current although " + mark_pk +
@@ -373,6 +400,9 @@ void Checker::check_version(Context& context, const Change& change) {
       const std::int64_t own_now = in_seconds(context.commit.own_clock);
       if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
         violate(where + " was swept before its ttl");
+    } else if (context.operation.intent == Intent::evict) {
+      if (context.meta == nullptr || context.meta->after)
+        violate("evict: " + where + " went, and META stayed");
     } else if (context.published_token.empty()) {
       violate("history: " + where + " was deleted without a publish");
     }
@@ -494,7 +524,9 @@ void Checker::check_request(Context& context, const Change& change) {
     }
     if (winner == nullptr) {
       violate(where + " was completed with what was never current");
-    } else if (!winner->foreign && claim != claims_.end() && winner->acquired_at < claim->second.built_at) {
+    } else if (settings_.clocks_are_close && !winner->foreign && claim != claims_.end() &&
+               winner->acquired_at <
+                   claim->second.built_at) {  // Two clocks are compared, with the allowance.
       violate(where + " was completed with a render that began before it");
     }
   }

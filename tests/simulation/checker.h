@@ -7,14 +7,15 @@
 //   publish    META moves to a new page only together with the deletion of a LOCK that the publisher acquired and
 //              that was not over by its own clock when it asked; once per token; never after a failed render,
 //              never over a pin. It vanishes only by a purge, or under the lease of a render that is not stored, which
-//              then stands for a newer generation.
+//              then stands for a newer generation; or because it is evicted, unpinned and unleased.
 //   lease      A LOCK that is held is replaced, released, shortened or extended by nobody but its holder; tokens
 //              never come back.
 //   order      Pages become current in the order in which their leases were acquired; generated_at and the
 //              versions never go back.
 //   barrier    What was acquired before an invalidation, purge or rollback never becomes current after it; a page
 //              whose render began before a tag was marked is stale.
-//   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks show.
+//   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks show; and it
+//              looked at those of all tags that the page had before, so that times decide about one render at most.
 //   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed; a body that
 //              META has named stays for a while after it ceased to, for readers with the old pointer.
 //   requests   A record completes once, keeps its hash, and is taken over only when its time is over.
@@ -54,6 +55,7 @@ enum class Intent {
   unpin,
   read,
   sweep,
+  evict,
 };
 std::string_view name(Intent intent);
 
@@ -223,6 +225,7 @@ class Checker {
   std::int64_t believed_in(const Context& context) const;
   void check_publish(Context& context);
   void check_withdrawal(Context& context);
+  void check_eviction(Context& context);
   void check_birth(const Context& context, const Acquisition& acquisition);
   void check_version(Context& context, const Change& change);
   void check_request(Context& context, const Change& change);

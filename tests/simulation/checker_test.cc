@@ -676,6 +676,69 @@ TEST_F(CheckerTest, SeesThePageLeftByARenderThatIsNotStored) {
   expect("leaves the page that stood there");
 }
 
+// --- what is evicted
+
+TEST_F(CheckerTest, FindsNothingWhereAPageIsEvictedWithItsVersionsAndTheLeaseThatIsOver) {
+  acquire("first");
+  commit(begin(Intent::publish), {{"LOCK", {}},
+                                  {"META", with(meta("body-1", now()), "version", 1)},
+                                  {"VER#1", with(meta("body-1", now()), "version", 1)}});
+  acquire("second");
+  pass(10);
+  const auto operation = begin(Intent::evict, 2);
+  commit(operation, {{"META", {}}, {"LOCK", {}}, {"VER#1", {}}});
+  end(operation, {.kind = Kind::done});
+  expect_clean();
+}
+
+TEST_F(CheckerTest, SeesAPageEvictedWhileItsLeaseIsHeld) {
+  page();
+  acquire("second");
+  commit(begin(Intent::evict, 2), {{"META", {}}, {"LOCK", {}}});
+  expect("evicted while its lease was held");
+}
+
+TEST_F(CheckerTest, SeesAPageEvictedAndItsLockLeft) {
+  page();
+  acquire("second");
+  pass(10);
+  commit(begin(Intent::evict, 2), {{"META", {}}});
+  expect("evicted and its LOCK left");
+}
+
+TEST_F(CheckerTest, SeesAPinnedPageEvicted) {
+  page();
+  commit(begin(Intent::pin), {{"META", with(meta("body-1", now() - 1), "pinned", true)}});
+  commit(begin(Intent::evict, 2), {{"META", {}}});
+  expect("evicted although it was pinned");
+}
+
+TEST_F(CheckerTest, SeesVersionsOfAnEvictedPageLeft) {
+  acquire("first");
+  commit(begin(Intent::publish), {{"LOCK", {}},
+                                  {"META", with(meta("body-1", now()), "version", 1)},
+                                  {"VER#1", with(meta("body-1", now()), "version", 1)}});
+  commit(begin(Intent::evict, 2), {{"META", {}}});
+  expect("versions of it left");
+}
+
+// --- births
+
+TEST_F(CheckerTest, SeesARenderThatDidNotLookAtTheMarkOfATagThatThePageHad) {
+  commit(begin(Intent::mark), {{"META", Attributes{{"invalidated_at", now()}, {"invalidations", 1}}}}, 0,
+         kTagPk);
+  pass(5);
+  const auto tagged = [&](const std::string& s3_key) {
+    return with(meta(s3_key, now()), "tags", StringSet{"red"});
+  };
+  acquire("first");
+  commit(begin(Intent::regenerate), {{"LOCK", {}}, {"META", tagged("body-1")}});
+  expect_clean();
+  acquire("second");
+  commit(begin(Intent::regenerate), {{"LOCK", {}}, {"META", tagged("body-2")}});
+  expect("does not tell what its render saw of TAG#red");
+}
+
 TEST_F(CheckerTest, SeesABackoffThatLooksLikeALease) {
   acquire("first");
   commit(begin(Intent::back_off),

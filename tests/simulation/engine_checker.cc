@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/simulation/raw_rows.h"
-
 namespace facetheory::simulation {
 namespace {
 
@@ -92,7 +90,7 @@ Millis EngineChecker::own_clock(const Node& node, Millis from, Millis until, boo
 }
 
 EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::optional<Attributes>& meta,
-                                            Millis before, Millis since) const {
+                                            Millis before, Millis since, std::int64_t latest) const {
   auto verdict = Marked::no;
   for (const auto& [mark_pk, states] : marks_) {
     const std::string tag = tag_of(mark_pk);
@@ -101,8 +99,8 @@ EngineChecker::Marked EngineChecker::marked(const std::string& pk, const std::op
                                     [before](const MarkState& state) { return state.since >= before; });
     if (later == states.begin() || std::prev(later)->since < since) continue;
     const std::optional<Attributes>& row = std::prev(later)->row;
-    if (purged_since(meta, tag, row)) return Marked::purged;
-    const bool invalidated = invalidated_since(meta, tag, row);
+    if (purged_since(meta, tag, row, latest)) return Marked::purged;
+    const bool invalidated = invalidated_since(meta, tag, row, latest);
     if (invalidated && !is_true(meta, "pinned")) verdict = Marked::invalidated;
   }
   return verdict;
@@ -118,8 +116,8 @@ bool EngineChecker::has_tag(const std::string& pk, const std::optional<Attribute
 }
 
 bool EngineChecker::is_fresh(const std::string& pk, const std::optional<Attributes>& meta,
-                             Millis marks_before, std::int64_t own_now) const {
-  if (!meta || marked(pk, meta, marks_before) != Marked::no) return false;
+                             Millis marks_before, std::int64_t own_now, std::int64_t latest) const {
+  if (!meta || marked(pk, meta, marks_before, 0, latest) != Marked::no) return false;
   if (is_true(meta, "pinned")) return true;
   const std::int64_t generated_at = number_in(meta, "generated_at").value_or(0);
   return generated_at != 0 && own_now < generated_at + number_in(meta, "revalidate_seconds").value_or(0);
@@ -292,11 +290,12 @@ void EngineChecker::check_fresh(const Request& request, const Answer& answer, Mo
     return;
   const Millis from = request.began.now - node.facts.pointer_ttl - node.facts.behind;
   const std::int64_t latest = in_seconds(own_clock(node, request.began.now, moment.now, true));
+  const std::int64_t believed = latest_believed(node, from, moment.now);
   const std::vector<MetaState>& states = metas_[question.pk];
   if (states.empty()) return;
   for (const MetaState& state : states) {
     if (state.until < from) continue;
-    if (!is_fresh(question.pk, state.row, moment.now + 1, latest)) return;
+    if (!is_fresh(question.pk, state.row, moment.now + 1, latest, believed)) return;
     if (missing_bodies_.contains(text_in(state.row, "s3_key"))) return;
   }
   violate("fresh: " + in_words(question, answer) + "though it was fresh all the time: " + answer.detail);
@@ -326,12 +325,14 @@ std::uint64_t EngineChecker::render_began(RenderFacts facts, Millis now) {
     } else {
       if (lease->second.rendered) violate(where + " twice under one lease");
       lease->second.rendered = true;
-      const std::int64_t latest = in_seconds(own_clock(nodes_.at(facts.node), lease->second.at, now, true));
+      const Node& node = nodes_.at(facts.node);
+      const std::int64_t latest = in_seconds(own_clock(node, lease->second.at, now, true));
+      const std::int64_t believed = latest_believed(node, lease->second.at, now);
       const std::vector<MetaState>& states = metas_[facts.pk];
       bool always_fresh = !states.empty();
       for (const MetaState& state : states) {
         if (state.until < lease->second.at) continue;
-        always_fresh = always_fresh && is_fresh(facts.pk, state.row, now + 1, latest) &&
+        always_fresh = always_fresh && is_fresh(facts.pk, state.row, now + 1, latest, believed) &&
                        !missing_bodies_.contains(text_in(state.row, "s3_key"));
       }
       if (always_fresh && !facts.rejecting)

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/simulation/raw_rows.h"
 #include "tests/simulation/witness.h"
 
 namespace facetheory::simulation {
@@ -191,12 +192,16 @@ class EngineChecker final : public Witness {
   Millis own_clock(const Node& node, Millis from, Millis until, bool latest) const;
   enum class Marked { no, invalidated, purged };
   // By the marks as they stood just before that moment: they never go back, so that later ones are no weaker.
-  // Only those that were set at or after `since`.
-  Marked marked(const std::string& pk, const std::optional<Attributes>& meta, Millis before,
-                Millis since = 0) const;
+  // Only those that were set at or after `since`. Where times decide, a render's time beyond `latest` is not believed.
+  Marked marked(const std::string& pk, const std::optional<Attributes>& meta, Millis before, Millis since = 0,
+                std::int64_t latest = kAnyTime) const;
   bool has_tag(const std::string& pk, const std::optional<Attributes>& meta, const std::string& tag) const;
   bool is_fresh(const std::string& pk, const std::optional<Attributes>& meta, Millis marks_before,
-                std::int64_t own_now) const;
+                std::int64_t own_now, std::int64_t latest = kAnyTime) const;
+  // When a render that is over can have begun at the latest, by the node's clock at its slowest.
+  std::int64_t latest_believed(const Node& node, Millis from, Millis until) const {
+    return in_seconds(own_clock(node, from, until, false)) + kAllowedSkew;
+  }
   void violate(const std::string& what) { checker_.violate(what); }
   void count(const std::string& rule) { ++counters_[rule]; }
 

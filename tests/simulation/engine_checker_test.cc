@@ -367,6 +367,31 @@ TEST_F(EngineCheckerTest, SeesARenderOfAPageThatStaysFresh) {
   expect("although it was fresh");
 }
 
+TEST_F(EngineCheckerTest, SeesARenderOfAPageThatIsAsFarAheadAsClocksMayBe) {
+  set("TAG#red", "META", Attributes{{"invalidated_at", seconds() - 100}, {"invalidations", 1}});
+  meta("body-1", seconds() + kAllowedSkew);
+  pass(1);
+  lease("t1");
+  render("t1", 2);
+  expect("although it was fresh");
+}
+
+TEST_F(EngineCheckerTest, AllowsARenderOfAPageFromTheFutureOnlyWhereTimesDecide) {
+  set("TAG#red", "META", Attributes{{"invalidated_at", seconds() - 100}, {"invalidations", 1}});
+  meta("body-1", seconds() + kAllowedSkew + 1);
+  pass(1);
+  lease("t1");
+  render("t1");
+  expect_clean();  // Nobody can tell, by times.
+  Attributes row = *rows_[kPk + "META"];
+  row.set("seen_marks", StringSet{"1 " + std::to_string(seconds() - 100) + " 0 0 red"});
+  set(kPk, "META", row);
+  pass(1);
+  lease("t2");
+  render("t2", 2);
+  expect("although it was fresh");
+}
+
 TEST_F(EngineCheckerTest, AllowsARenderOfAPageWhoseWindowHasEndedOrWhoseBodyIsGone) {
   page();
   lease("t1");

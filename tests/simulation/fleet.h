@@ -37,6 +37,7 @@ struct Habits {
   int unpin = 0;
   int read = 0;
   int sweep = 0;
+  int evict = 0;
 };
 
 struct Fleet {

@@ -16,6 +16,9 @@
 
 namespace facetheory::simulation {
 
+// What the parties' settings allow for between clocks, in seconds.
+inline constexpr std::int64_t kAllowedSkew = 2;
+
 inline std::int64_t in_seconds(Millis millis) {
   return millis >= 0 ? millis / 1000 : -((-millis + 999) / 1000);
 }

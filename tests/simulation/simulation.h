@@ -11,7 +11,7 @@
 
 namespace facetheory::simulation {
 
-inline constexpr std::uint64_t kScenarios = 13;  // A seed's scenario is the seed modulo this.
+inline constexpr std::uint64_t kScenarios = 14;  // A seed's scenario is the seed modulo this.
 
 struct RunResult {
   std::optional<std::string> violation;

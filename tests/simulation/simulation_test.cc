@@ -83,6 +83,7 @@ TEST_F(Simulation, WhatAlwaysHoldsAlwaysHolds) {
                            "private pages served",
                            "reviews compared",
                            "withdrawn",
+                           "evicted",
                            "engine: lease contended",
                            "engine: lease lost"}) {
     EXPECT_GE(counters[what], 3U) << what;

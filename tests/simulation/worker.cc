@@ -7,6 +7,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
+#include "facetheory/isr/evict.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/lease.h"
@@ -120,6 +121,7 @@ class Worker {
   Task<void> read(Page page);
   Task<void> sweep_all(bool dry);
   Task<void> remove_what_was_released();
+  Task<void> evict_a_page();
 
   Target any_page();
   Rendered rendered(const Page& page);
@@ -434,11 +436,20 @@ Task<void> Worker::remove_what_was_released() {
   fleet_.end(me_, outcome ? Report{.kind = Kind::done} : report_of(outcome.error()));
 }
 
+Task<void> Worker::evict_a_page() {
+  begin(Intent::evict, {});
+  EvictOptions options{.most = 1};
+  options.partners.partnership = Partnership::partners;
+  auto outcome = co_await evict_some(isr_, std::nullopt, std::move(options));
+  const bool some = outcome && outcome->pages > 0;
+  fleet_.end(me_, !outcome ? report_of(outcome.error()) : Report{.kind = some ? Kind::done : Kind::nothing});
+}
+
 Task<void> Worker::act() {
   const Habits& habits = fleet_.habits;
   const int all = habits.regenerate + habits.regenerate_request + habits.lease_steps + habits.request_steps +
                   habits.invalidate + habits.purge + habits.mark + habits.rollback + habits.pin +
-                  habits.unpin + habits.read + habits.sweep;
+                  habits.unpin + habits.read + habits.sweep + habits.evict;
   int rest = static_cast<int>(me_.pick(static_cast<std::uint64_t>(all)));
   const auto chosen = [&rest](int habit) {
     rest -= habit;
@@ -460,6 +471,7 @@ Task<void> Worker::act() {
   if (chosen(habits.pin)) return pin_page(std::move(page));
   if (chosen(habits.unpin)) return unpin_page(std::move(page));
   if (chosen(habits.read)) return read(std::move(page));
+  if (chosen(habits.evict)) return evict_a_page();
   return sweep_all(me_.happens(10));
 }
 
