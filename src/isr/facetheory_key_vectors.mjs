@@ -5,11 +5,23 @@
 // any other string without asking its collator; later ones ask, as ECMA-402 has it, and hear that "" is equal to a string
 // of characters that collation ignores, such as U+200B. So each line has the key by the rule (`pk`: the collator is asked
 // always, here with a letter ahead of both strings, which changes no order), the key that this Node makes (`pk_here`), and
-// whether some list has both kinds of name, so that the two may differ (`engines_differ`).
+// whether some list has both kinds of name, so that the two may differ (`engines_differ`); then also what is known of both.
 //
 // Characters that newer versions of Unicode add or that ICU has moved (between ICU 71 and 78: U+0F82, U+0F83, U+20A7,
 // U+20A8, U+FDFC) are in none of the lists: each Node sorts those by the tables that it was built with.
 import { createHash } from 'node:crypto';
+
+// Of the keys of such lists, in the order in which they stand below: the first 16 hex digits of SHA-256 of what Node 18.20 (V8 10.2, ICU
+// 74) makes, and of what Node 20.20 (V8 11.3, ICU 78) makes. Whichever is installed here, both are known.
+const madeByEngines = [
+  ['77c7c061cf9e2358', 'ebae2fa656956c08'], ['14502183be20ca89', 'fa00e82beebf3943'], ['0fac3bd184f91772', '9b2826d52ebf0968'],
+  ['226730b2e78be45e', '74ea4d83dec9c13a'], ['289423731fa2d062', '0a4de401393d65be'], ['5a8063854ccda764', '0783aa6b588e4c49'],
+  ['a4358ce0796dc4b8', 'a4358ce0796dc4b8'], ['8a1b75a08bb485dc', '8a1b75a08bb485dc'], ['f202645037cf9bfe', 'f202645037cf9bfe'],
+  ['a6e5768f58952704', '96cf3679aa06067c'], ['221aa94e8310c891', '221aa94e8310c891'], ['9a379e701d28d6e5', 'a556ce8952beb96d'],
+  ['f7e209cb35d5b6e5', 'f7e209cb35d5b6e5'], ['f493235ff6226dcf', 'a9421e7812b03074'], ['3412eedc3949ee4d', 'a54b388ebb5b698a'],
+  ['59b2e3f83495498e', '59b2e3f83495498e'], ['fe133f0d2ac13a45', 'fe133f0d2ac13a45'], ['1b5da1638ddaa078', '1b5da1638ddaa078'],
+  ['328f6e3d39e26e34', '328f6e3d39e26e34'], ['e21225027c48796f', '54e724dabbdafe34'], ['bf2f7fa22683109b', '7f923c573c76e538'],
+];
 
 const here = (a, b) => a[0].localeCompare(b[0]);
 const byRule = (a, b) => (a[0] && b[0] ? here(a, b) : `x${a[0]}`.localeCompare(`x${b[0]}`));
@@ -38,7 +50,12 @@ const enginesDiffer = (pairs) => pairs.some(([name]) => name === '') && pairs.so
 function emit(key) {
   const full = { tenant: 'default', route: '/', params: [], query: [], auth: [], cookies: [], ...key };
   const engines_differ = [full.params, full.query, full.auth, full.cookies].some(enginesDiffer);
-  console.log(JSON.stringify({ ...full, pk: pkOf(full, byRule), pk_here: pkOf(full, here), engines_differ }));
+  const key_made = { pk: pkOf(full, byRule), pk_here: pkOf(full, here), engines_differ };
+  if (engines_differ) {
+    const [before_v8_11, since_v8_11] = madeByEngines.shift();
+    Object.assign(key_made, { before_v8_11, since_v8_11, v8_here: parseInt(process.versions.v8) });
+  }
+  console.log(JSON.stringify({ ...full, ...key_made }));
 }
 
 const pairs = (...names) => names.map((name, i) => [name, String(i)]);
