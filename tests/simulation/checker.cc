@@ -314,6 +314,7 @@ void Checker::check_eviction(Context& context) {
   }
   if (kept > 0) violate(where + " was evicted and versions of it left");
   page.barrier = sequence_;
+  page.highest_version = 0;  // Nothing is left that knows of it.
 }
 
 void Checker::check_publish(Context& context) {

@@ -681,13 +681,19 @@ TEST_F(CheckerTest, SeesThePageLeftByARenderThatIsNotStored) {
 TEST_F(CheckerTest, FindsNothingWhereAPageIsEvictedWithItsVersionsAndTheLeaseThatIsOver) {
   acquire("first");
   commit(begin(Intent::publish), {{"LOCK", {}},
-                                  {"META", with(meta("body-1", now()), "version", 1)},
-                                  {"VER#1", with(meta("body-1", now()), "version", 1)}});
+                                  {"META", with(meta("body-1", now()), "version", 7)},
+                                  {"VER#1", with(meta("body-1", now()), "version", 7)}});
   acquire("second");
   pass(10);
   const auto operation = begin(Intent::evict, 2);
   commit(operation, {{"META", {}}, {"LOCK", {}}, {"VER#1", {}}});
   end(operation, {.kind = Kind::done});
+  acquire("third");
+  commit(begin(Intent::publish), {{"LOCK", {}}, {"META", with(meta("body-1", now()), "version", 1)}});
+  acquire("fourth");
+  commit(begin(Intent::publish), {{"LOCK", {}},
+                                  {"META", with(meta("body-2", now()), "version", 2)},
+                                  {"VER#2", with(meta("body-2", now()), "version", 2)}});
   expect_clean();
 }
 
