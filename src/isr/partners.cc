@@ -2,11 +2,13 @@
 // condition or is never done over, so it does not matter who takes it, how often, or whether its answer was lost.
 #include "facetheory/isr/partners.h"
 
+#include <filesystem>
 #include <utility>
 #include <variant>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/whole_path.h"
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/partner_object.h"
@@ -48,11 +50,48 @@ Key partner_row_key() {
 bool is_renamed(std::string_view scheme, const std::string& noted, const std::string& opened) {
   return noted != opened && noted.starts_with(scheme) && opened.starts_with(scheme);
 }
+
+// The folder in a store's name, or nothing.
+std::optional<std::filesystem::path> folder_in(std::string_view name) {
+  for (const std::string_view scheme : {"lmdb:", "file:"}) {
+    if (name.starts_with(scheme)) return std::filesystem::path(name.substr(scheme.size()));
+  }
+  return std::nullopt;
+}
+
+// Whether both names mean one store, whatever way each of them takes to it.
+Sameness same_place(const std::string& a, const std::string& b) {
+  if (a == b) return Sameness::same;
+  const auto one = folder_in(a);
+  const auto other = folder_in(b);
+  return one && other ? compare_places(one->string(), other->string()) : Sameness::different;
+}
+
+// Whether each lies beside the other as the two that were noted do.
+bool stands_as_noted(const PartnerRow& row, const StoreNames& names) {
+  const auto noted_table = folder_in(row.table);
+  const auto noted_bodies = folder_in(row.bodies);
+  const auto table = folder_in(names.table);
+  const auto bodies = folder_in(names.bodies);
+  return noted_table && noted_bodies && table && bodies &&
+         noted_bodies->lexically_relative(*noted_table) == bodies->lexically_relative(*table);
+}
+
+// A folder is moved with the bodies beside it. One that is elsewhere while its bodies have stayed cannot be told from a copy,
+// whose original goes on writing there. Nor can one whose original is still there, unless the original's bodies are, too, and
+// these are others: then the whole folder was copied.
+bool is_copied_folder(const PartnerRow& row, const StoreNames& names) {
+  const Sameness table = same_place(row.table, names.table);
+  if (table == Sameness::same) return false;
+  const Sameness bodies = same_place(row.bodies, names.bodies);
+  if (bodies == Sameness::same) return true;
+  if (table == Sameness::unknown) return false;
+  return bodies == Sameness::unknown || !stands_as_noted(row, names);
+}
+
 bool is_copied_table(const PartnerRow& row, const StoreNames& names) {
   if (is_renamed("dynamodb:", row.table, names.table)) return true;
-  // A folder is moved with the bodies beside it. One that is elsewhere while its bodies have stayed cannot be told from a copy,
-  // whose original goes on writing there.
-  return is_renamed("lmdb:", row.table, names.table) && row.bodies == names.bodies;
+  return is_renamed("lmdb:", row.table, names.table) && is_copied_folder(row, names);
 }
 bool is_copied_store(const PartnerObject& object, const StoreNames& names) {
   return is_renamed("s3:", object.bodies, names.bodies);
@@ -63,7 +102,7 @@ bool is_copied_store(const PartnerObject& object, const StoreNames& names) {
 bool was_written_for(const PartnerObject& object, const StoreNames& names) {
   const bool one_place = names.table.starts_with("dynamodb:") || names.table == "memory:" ||
                          (names.table.starts_with("lmdb:") && names.bodies.starts_with("lmdb:"));
-  return one_place && object.table == names.table;
+  return one_place && same_place(object.table, names.table) == Sameness::same;
 }
 
 Condition unchanged(const std::optional<PartnerRow>& row) {
@@ -87,6 +126,8 @@ class Introduction {
 
   Task<PartnerReport> settle();
   Task<Result<void>> adopt();
+  // Of partners whose older bodies may be another table's, although nobody else can have used them.
+  Task<Result<void>> take_older_bodies();
 
  private:
   Task<Result<BothNotes>> look();
@@ -222,7 +263,7 @@ Task<Result<PartnerStep>> Introduction::next_of_full(std::optional<PartnerRow> r
   if (!object) co_return std::move(object).error();
   if (*object) co_return PartnerStep(LookAgain{});
 
-  const bool same_store = row && row->bodies == names_.bodies;
+  const bool same_store = row && same_place(row->bodies, names_.bodies) == Sameness::same;
   if (same_store && row->state == IntroductionState::introducing && row->own_since)
     co_return PartnerStep(WritePartnerObject{object_of(*row)});
   if (row && is_copied_table(*row, names_)) {
@@ -368,6 +409,44 @@ Task<Result<void>> Introduction::adopt() {
   co_return Error{ErrorCode::unavailable, table() + " and " + bodies() + " kept changing; try again"};
 }
 
+// Whoever dies in between leaves a row that the next one goes on from.
+Task<Result<void>> Introduction::take_older_bodies() {
+  auto notes = co_await look();
+  if (!notes) co_return std::move(notes).error();
+  const bool known = notes->row && notes->object && notes->row->identity == notes->object->identity;
+  if (!known || !notes->object->own_since) co_return Result<void>();
+  PartnerRow row = *notes->row;
+  row.state = IntroductionState::introducing;
+  row.own_since.reset();
+  Write write = Put{to_item(row), unchanged(notes->row)};
+  auto written = co_await isr_.table.write(std::move(write), Durability::machine);
+  if (!written) co_return std::move(written).error();
+  if (std::holds_alternative<ConditionFailed>(*written)) co_return Result<void>();
+  if (auto removed = co_await isr_.bodies.remove(std::string(kPartnerKey)); !removed) co_return removed;
+  PartnerStep step = WritePartnerObject{object_of(row)};
+  co_return co_await take(row, std::move(step));
+}
+
+// Whether the two are embedded, and the only ones of their folder, as they are by default: a table that used these bodies from
+// elsewhere would have had to be told so.
+bool stand_alone(const StoreNames& names) {
+  if (!names.table.starts_with("lmdb:") || !names.bodies.starts_with("lmdb:")) return false;
+  const std::filesystem::path table = *folder_in(names.table);
+  const std::filesystem::path bodies = *folder_in(names.bodies);
+  if (table == bodies || table.parent_path() != bodies.parent_path()) return false;
+  std::error_code failure;
+  std::size_t stores = 0;
+  for (std::filesystem::directory_iterator entry(table.parent_path(), failure), end; entry != end && !failure;
+       entry.increment(failure)) {
+    const std::filesystem::path& folder = entry->path();
+    const bool holds_rows = std::filesystem::exists(folder / "data.mdb", failure) ||
+                            std::filesystem::exists(folder / "small" / "data.mdb", failure);
+    if (holds_rows && folder != table && folder != bodies) return false;
+    stores += holds_rows ? 1 : 0;
+  }
+  return !failure && stores == 2;
+}
+
 }  // namespace
 
 std::string_view name(Partnership partnership) {
@@ -390,6 +469,10 @@ bool PartnerReport::may_delete(const BodyEntry& entry) const {
 
 Task<PartnerReport> settle_partners(const Isr& isr) {
   Introduction introduction(isr, true);
+  PartnerReport report = co_await introduction.settle();
+  if (!report.may_delete() || !report.own_since || !stand_alone(isr.names)) co_return report;
+  auto taken = co_await introduction.take_older_bodies();
+  if (!taken) co_return report;  // They stay until the next look.
   co_return co_await introduction.settle();
 }
 

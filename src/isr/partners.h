@@ -12,7 +12,7 @@
 // Nothing is written that could make strangers of partners: a store with bodies of ours and without a name is taken
 // for the table's only where the table's own pages are found in it (stores from before they had names). Even then it
 // may have been shared with another table, so its older bodies are not deleted (own_since) until somebody says that
-// they may be: adopt().
+// they may be: adopt_bodies(). Where both are embedded and the only ones of one folder, nobody has to say so.
 #pragma once
 
 #include <cstdint>

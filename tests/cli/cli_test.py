@@ -711,6 +711,16 @@ def a_copied_table_deletes_nothing_of_the_originals(cli):
         cli("gc", "--grace", "0s", *copy).is_("failed", 1).says("a copy of lmdb:", "original", "file:")
         time.sleep(0.4)
     same(cli.plain("get", "/b", *original).out, b"b\n")
+    # Nor by another way to the same bodies; and that the original has once taken it makes no difference.
+    (cli.folder / "link").symlink_to("bodies")
+    for _ in range(2):
+        cli("gc", "--grace", "0s", "--table", "lmdb:copy", "--bodies", "file:link").is_("failed", 1).says("a copy of lmdb:")
+    cli("gc", "--grace", "0s", "--table", "lmdb:original", "--bodies", "file:link").is_("done", bodies_deleted=0)
+    shutil.copytree(cli.folder / "original", cli.folder / "copy2")
+    cli("regenerate", "/c", "--revalidate", "60s", *original, "--", "echo", "c").is_("regenerated")
+    for _ in range(2):
+        cli("gc", "--grace", "0s", "--table", "lmdb:copy2", "--bodies", "file:bodies").is_("failed", 1).says("a copy of lmdb:")
+    same(cli.plain("get", "/c", *original).out, b"c\n")
 
 
 def garbage_is_collected_in_two_passes(cli):
