@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kUntilPartners{60};
+constexpr int kLooksWhileUnknown = 12;  // For each one when it is known what they are.
 
 // Nothing of a stranger's is changed.
 class PartnersBodies final : public BodyStore {
@@ -89,12 +89,14 @@ struct PartnerWatch::State {
   void settle() {
     const std::scoped_lock lock(mutex);
     looking = false;
+    const bool unknown = next.partnership == Partnership::unknown;
+    due = steady_clock::now() + (unknown ? until_known : until_known * kLooksWhileUnknown);
+    // An outage says nothing new of those who were partners.
+    if (unknown && last.may_delete()) next = last;
     const bool changed = next.partnership != last.partnership || last.message.empty();
     last = std::move(next);
     next = {};
     *stranger = !last.may_write();
-    due = steady_clock::now() +
-          (last.partnership == Partnership::unknown ? until_known : milliseconds(kUntilPartners));
     const bool told = awaited && !last.may_write();  // By whoever waits for it.
     if (changed && !told && !last.message.empty())
       log(last.may_write() ? LogLevel::warning : LogLevel::error, last.message);
@@ -143,7 +145,7 @@ Result<void> PartnerWatch::look_first(milliseconds limit) {
 void PartnerWatch::look_again() {
   {
     const std::scoped_lock lock(state_->mutex);
-    if (state_->last.may_delete() || steady_clock::now() < state_->due) return;
+    if (steady_clock::now() < state_->due) return;
   }
   look();
 }

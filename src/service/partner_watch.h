@@ -1,7 +1,7 @@
 // PartnerWatch: sees to it that a running gateway writes only to bodies that are its table's (isr/partners.h).
 //
-// The first look is taken when the stores are opened; until they are known to be partners, another is taken now and then, so
-// that neither an outage nor somebody who adopts the bodies needs a restart. Between strangers no body is written and none is
+// The first look is taken when the stores are opened, and others now and then, so that neither an outage nor somebody who
+// adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none is
 // removed; pages that are there are served, and others passed on. May be used from any thread. For .cc files only.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace facetheory {
 
 class PartnerWatch {
  public:
-  // Looks are taken on the executor, again after `until_known` while a store cannot be asked. The stores outlive it, and the executor's loop must run until it is gone.
+  // Looks are taken on the executor, again after `until_known` while a store cannot be asked, and else after twelve times that. The stores outlive it, and the executor's loop must run until it is gone.
   PartnerWatch(const boost::asio::any_io_executor& executor, Table& table, BodyStore& bodies,
                StoreNames names, std::chrono::milliseconds until_known = std::chrono::seconds(5));
   ~PartnerWatch();  // Waits for a look that is being taken.
@@ -26,6 +26,8 @@ class PartnerWatch {
   Result<void> look_first(std::chrono::milliseconds limit);
   // Another one, if it is time, without waiting for it.
   void look_again();
+  // Another one at once, without waiting for it: somebody has reason to think that they are partners no more.
+  void look_now() { look(); }
 
   // What the last look showed.
   PartnerReport last() const;

@@ -91,5 +91,31 @@ TEST_F(PartnerWatchTest, OutageIsNoReasonNotToStartAndWhatTurnsOutToBeAStrangers
   EXPECT_EQ(test::run(guarded->list(std::nullopt, 10))->entries.size(), 1U);
 }
 
+TEST_F(PartnerWatchTest, BodiesThatAnotherTableAdoptsAreLeftAloneFromThenOn) {
+  MemoryBodies bodies;
+  const auto watching = watch(table_, bodies);
+  ASSERT_TRUE(watching->look_first(milliseconds(5000)));
+  const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
+  const Isr other{other_table_, bodies};
+  ASSERT_TRUE(test::run(adopt_bodies(other)));
+  EXPECT_TRUE(becomes(*watching, Partnership::stranger));
+  EXPECT_EQ(test::run(guarded->write("a/b", some_page())).error().code, ErrorCode::invalid);
+}
+
+TEST_F(PartnerWatchTest, OutageDoesNotMakePartnersUnknownToEachOther) {
+  auto bodies = std::make_shared<MemoryBodies>();
+  auto script = std::make_shared<FaultScript>();
+  FaultyBodies away(bodies, script, system_clock());
+  const auto watching = watch(table_, away);
+  ASSERT_TRUE(watching->look_first(milliseconds(5000)));
+  script->chance(Fault::fail, 1);
+  for (int i = 0; i < 1500 && script->applied(Fault::fail) < 8; ++i) {
+    watching->look_again();
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_GE(script->applied(Fault::fail), 8);
+  EXPECT_TRUE(watching->last().may_delete());
+}
+
 }  // namespace
 }  // namespace facetheory
