@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kSampleRows = 1000;
 constexpr std::size_t kMostVersions =
-    90;                    // A page with more of them does not fit into a transaction, and stays.
+    90;  // A page with more of them does not fit into a transaction, and stays.
+constexpr std::string_view kEvictionStateSk = "STATE";
 constexpr int kTries = 3;  // Of a transaction, each without those that failed the time before.
 
 // One page of the sample.
@@ -131,7 +132,7 @@ Task<Result<std::vector<Candidate>>> Eviction::sample(std::optional<Key> after) 
     if (candidate) candidates.push_back(*std::move(candidate));
     first = last;
   }
-  std::erase_if(candidates, [&](const Candidate& candidate) {
+  evicted_.from_before = std::erase_if(candidates, [&](const Candidate& candidate) {
     return !std::all_of(candidate.bodies.begin(), candidate.bodies.end(),
                         [&](const std::string& key) { return may_delete_body(options_.partners, key); });
   });
@@ -203,7 +204,59 @@ Task<Result<Evicted>> Eviction::run(std::optional<Key> after) {
   co_return std::move(evicted_);
 }
 
+bool may_ever_go(const Item& row) {
+  if (row.key.sk != kMetaSk) return false;
+  const auto page = page_of_pk(row.key.pk);
+  if (!page) return false;
+  const auto meta = read_meta(row);
+  return meta && !meta->pinned && names_our_body(meta->s3_key, *page);
+}
+
+Key state_of_eviction() {
+  return {std::string(kEvictionPk), std::string(kEvictionStateSk)};
+}
+
+std::optional<std::int64_t> number_in(const Item& item, std::string_view attribute) {
+  const Value* value = item.attributes.find(attribute);
+  const Number* number = value != nullptr ? value->as<Number>() : nullptr;
+  return number != nullptr ? number->to_int64() : std::nullopt;
+}
+
 }  // namespace
+
+Task<Result<AcquireOutcome>> acquire_eviction(const Isr& isr, std::string owner) {
+  Page all;
+  all.pk = kEvictionPk;
+  return acquire(isr, std::move(all), kEvictionLease, std::move(owner));
+}
+
+Task<Result<CountedSome>> count_some(const Isr& isr, std::optional<Key> after) {
+  Scan scan;
+  scan.after = std::move(after);
+  scan.limit = kSampleRows;
+  scan.pass_over_damaged = true;
+  auto rows = co_await isr.table.scan(std::move(scan));
+  if (!rows) co_return std::move(rows).error();
+  const auto pages = std::count_if(rows->items.begin(), rows->items.end(), may_ever_go);
+  co_return CountedSome{static_cast<std::uint64_t>(pages), rows->items.size(), std::move(rows->next)};
+}
+
+Task<Result<void>> note_pages(const Isr& isr, std::uint64_t pages) {
+  Write write =
+      Put{{state_of_eviction(), {{"pages", static_cast<std::int64_t>(pages)}, {"noted_at", isr.now()}}}};
+  auto written = co_await isr.table.write(std::move(write), Durability::process);
+  if (!written) co_return std::move(written).error();
+  co_return Result<void>();
+}
+
+Task<Result<std::optional<NotedPages>>> noted_pages(const Isr& isr) {
+  auto state = co_await isr.table.get(state_of_eviction(), Consistency::eventual);
+  if (!state) co_return std::move(state).error();
+  const auto pages = *state ? number_in(**state, "pages") : std::nullopt;
+  const auto noted_at = *state ? number_in(**state, "noted_at") : std::nullopt;
+  if (!pages || !noted_at || *pages < 0) co_return std::optional<NotedPages>();
+  co_return std::optional(NotedPages{static_cast<std::uint64_t>(*pages), *noted_at});
+}
 
 Task<Result<Evicted>> evict_some(const Isr& isr, std::optional<Key> after, EvictOptions options) {
   if (auto checked = check_may_delete(options.partners); !checked) co_return checked.error();

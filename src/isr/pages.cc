@@ -104,22 +104,6 @@ Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view) {
   co_return body;
 }
 
-Task<Result<std::uint64_t>> pages_in_table(const Isr& isr) {
-  std::uint64_t pages = 0;
-  Scan scan;
-  scan.limit = kScanPage;
-  scan.pass_over_damaged = true;
-  for (;;) {
-    auto scanned = co_await isr.table.scan(scan);
-    if (!scanned) co_return std::move(scanned).error();
-    for (const Item& item : scanned->items) {
-      if (item.key.sk == kMetaSk && page_of_pk(item.key.pk)) ++pages;
-    }
-    if (!scanned->next) co_return pages;
-    scan.after = std::move(scanned->next);
-  }
-}
-
 Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,
                                  std::function<void(const Item&, const Error&)> bad) {
   KnownTags known;

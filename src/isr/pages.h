@@ -37,9 +37,6 @@ Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector
 // regenerating the page heals it.
 Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view);
 
-// How many pages there are. Reads all rows.
-Task<Result<std::uint64_t>> pages_in_table(const Isr& isr);
-
 // Calls `each` for every page of the table, in an order of the table's own, until it returns false. Rows that
 // cannot be understood are told to `bad` (may be empty) and passed over.
 Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,

@@ -9,6 +9,7 @@
 
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/body_references.h"
+#include "facetheory/isr/evict.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/partner_object.h"
@@ -42,6 +43,10 @@ std::optional<std::int64_t> integer_in(const Item& item, std::string_view attrib
   const Value* value = item.attributes.find(attribute);
   const Number* number = value != nullptr ? value->as<Number>() : nullptr;
   return number != nullptr ? number->to_int64() : std::nullopt;
+}
+
+bool is_of_cleanup(std::string_view pk) {
+  return pk == kOrphansPk || pk == kSweepPk || pk == kEvictionPk || pk == kPartnerPk;
 }
 
 class Sweep {
@@ -186,7 +191,7 @@ Task<Result<void>> Sweep::sweep_rows() {
     auto page = co_await isr_.table.scan(scan);
     if (!page) co_return std::move(page).error();
     for (const Item& item : page->items) {
-      if (item.key.pk == kOrphansPk || item.key.pk == kSweepPk || item.key.pk == kPartnerPk) continue;
+      if (is_of_cleanup(item.key.pk)) continue;
       ++report_.rows_seen;
       auto gone = co_await sweep_row(item);
       if (!gone) co_return std::move(gone).error();

@@ -260,6 +260,11 @@ void add_cleanup(Exposition& out, const CleanupSnapshot& cleanup) {
   out.value(cleanup.disk_occupied, {{"kind", "occupied"}});
   out.family("facetheory_disk_limit_bytes", MetricType::Gauge, "The budget of the disk; 0: none.");
   out.value(cleanup.disk_limit);
+  out.family("facetheory_pages_stored", MetricType::Gauge,
+             "About how many pages there are, of those that may be evicted; 0 without a limit.");
+  out.value(cleanup.pages);
+  out.family("facetheory_pages_limit", MetricType::Gauge, "The limit of pages; 0: none.");
+  out.value(cleanup.pages_limit);
   out.family("facetheory_sweep_running", MetricType::Gauge, "1 while this process sweeps the table.");
   out.value(cleanup.sweeping ? 1.0 : 0.0);
   out.family("facetheory_sweep_age_seconds", MetricType::Gauge,

@@ -127,6 +127,7 @@ struct CleanupSnapshot {
   std::uint64_t bodies_waiting = 0, bodies_forgotten = 0;
   std::uint64_t errors = 0;
   std::uint64_t disk_used = 0, disk_occupied = 0, disk_limit = 0;
+  std::uint64_t pages = 0, pages_limit = 0;  // Counted only where there is a limit.
   bool sweeping = false;
   Duration since_sweep{0};  // Since the last one ended, of whatever node; 0: not known.
 };

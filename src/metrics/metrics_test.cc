@@ -216,6 +216,8 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
              .disk_used = 42,
              .disk_occupied = 43,
              .disk_limit = 44,
+             .pages = 46,
+             .pages_limit = 47,
              .sweeping = true,
              .since_sweep = std::chrono::milliseconds(45'500)};
   const std::string text = metrics.text();
@@ -233,6 +235,8 @@ TEST(Metrics, EngineAndServerAreAskedAtEachScrape) {
   EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="used"})"), 42);
   EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="occupied"})"), 43);
   EXPECT_EQ(value(text, "facetheory_disk_limit_bytes"), 44);
+  EXPECT_EQ(value(text, "facetheory_pages_stored"), 46);
+  EXPECT_EQ(value(text, "facetheory_pages_limit"), 47);
   EXPECT_EQ(value(text, "facetheory_sweep_running"), 1);
   EXPECT_EQ(value(text, "facetheory_sweep_age_seconds"), 45.5);
   EXPECT_EQ(value(text, R"(facetheory_leases_total{event="acquired"})"), 1);

@@ -17,7 +17,6 @@
 #include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
 #include "facetheory/isr/evict.h"
-#include "facetheory/isr/pages.h"
 #include "facetheory/isr/partners.h"
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/sweep.h"
@@ -36,11 +35,23 @@ constexpr int kInUse = 2;  // As CleanupParts::warmth has it.
 // For a reader that has read the pointer of a page just before it was evicted. One that comes later finds no body, and the
 // page is rendered again.
 constexpr milliseconds kEvictedBodyStays{300};
+// For a reader that has read, or still believes, the pointer of a page that lives on.
+constexpr seconds kReleasedBodyStays{1};
 constexpr milliseconds kLookAtRoom{100};
 constexpr milliseconds kLookAgainSoon{10};
-constexpr minutes kAskAgain{1};     // Whether anything may be removed, after a refusal; for the last sweep.
-constexpr minutes kCountAgain{10};  // Pages, where their number is limited.
-constexpr minutes kFirstSweep{5};   // After the start, where there was none ever.
+constexpr minutes kAskAgain{1};  // Whether anything may be removed, after a refusal; for the last sweep.
+// Pages, where their number is limited: near the limit, and otherwise. Counting takes a twentieth of the time at most.
+constexpr seconds kCountEmbeddedAgain{1};
+constexpr minutes kCountAgainSoon{1};
+constexpr minutes kCountAgain{10};
+constexpr int kCountingShare = 20;
+constexpr std::uint64_t kWayBeyond = 2;  // Nobody counts further than that many times the limit.
+constexpr seconds kEvictionIsOver{2};    // When nothing is to go for so long.
+constexpr seconds kLookWhoEvicts{1};
+// After a round through the table in which nothing could go, twice that after each further one.
+constexpr seconds kFirstRest{1};
+constexpr minutes kLongestRest{5};
+constexpr minutes kFirstSweep{5};  // After the start, where there was none ever.
 constexpr std::chrono::hours kTellAgain{1};
 
 }  // namespace
@@ -65,10 +76,18 @@ class Cleanup::State {
 
   Task<bool> may_delete();
   Task<void> measure();
+  Task<bool> remove_released_for(Duration grace);  // True: there may be more.
+  Task<void> make_room_of_released();
+  bool count_is_due() const;
   Task<void> count_pages();
-  Task<bool> evict();  // Whether any page went.
+  Task<void> learn_count();
+  Task<bool> hold_eviction();  // False: another node evicts.
+  Task<void> let_eviction_go();
+  Task<bool> evict_alone();
+  Task<bool> evict();  // Whether there may be more to do at once.
+  void end_round();
   Task<void> remove_evicted_bodies();
-  std::uint64_t pages_wanted();
+  std::uint64_t pages_wanted() const;
   Task<bool> sweep_is_due();
   Task<void> sweep_once();
   // True: it is over.
@@ -87,14 +106,22 @@ class Cleanup::State {
   PartnerReport partners_;
   std::optional<Key> hand_;  // Where the next sample of pages begins.
   std::uint64_t gone_in_this_round_ = 0;
+  std::uint64_t from_before_in_this_round_ = 0;
   bool desperate_ = false;
+  Duration evict_again_at_{0};
+  Duration rest_{0};             // The last one, of rounds in vain.
+  std::optional<Lease> evicts_;  // Held: it is this node that evicts.
+  Duration evicts_since_{0}, refreshed_at_{0}, wanted_at_{0};
   std::deque<EvictedBodies> evicted_;
   std::size_t evicted_pages_waiting_ = 0;
   std::uint64_t items_ = 0;  // Of the table.
-  std::optional<Duration> told_evicting_, told_refusing_;
+  std::optional<Duration> told_evicting_, told_refusing_, told_from_before_;
   std::uint64_t refused_before_ = 0;
-  std::optional<Duration> recounted_at_;
-  std::int64_t counted_sweep_ = -1;  // finished_at of the sweep whose count of pages is used.
+  std::uint64_t refused_as_full_before_ = 0;
+  std::optional<Duration> counted_at_;  // Pages; when that began.
+  Duration counting_took_{0};
+  std::int64_t counted_time_ = 0;                 // The same by the clock, which notes are compared with.
+  std::optional<std::uint64_t> counted_version_;  // Of the table.
   std::optional<Duration> told_failure_;
   Duration began_{0};
   double jitter_ = 0;  // Of the interval between sweeps: up to a tenth.
@@ -155,6 +182,8 @@ CleanupSnapshot Cleanup::State::snapshot() const {
   snapshot.disk_used = use.used;
   snapshot.disk_occupied = use.occupied;
   snapshot.disk_limit = parts_.budget.disk().value_or(0);
+  snapshot.pages = parts_.budget.limits_pages() ? parts_.budget.pages() : 0;
+  snapshot.pages_limit = parts_.budget.most_pages().value_or(0);
   snapshot.sweeping = sweeping_;
   const std::int64_t last = last_sweep_;
   if (last > 0) snapshot.since_sweep = seconds(std::max<std::int64_t>(parts_.isr.now() - last, 0));
@@ -176,6 +205,7 @@ Task<bool> Cleanup::State::may_delete() {
   partners_ = co_await settle_partners(parts_.isr);
   if (auto checked = check_may_delete(partners_); !checked)
     failed("nothing is removed: asking whose the bodies are", checked.error());
+  if (!partners_.may_write() && parts_.on_stranger) parts_.on_stranger();
   co_return partners_.may_delete();
 }
 
@@ -191,16 +221,32 @@ Task<void> Cleanup::State::remove_released_bodies() {
     if (over) co_return;
     more = false;
     if (parts_.isr.released == nullptr || parts_.isr.released->size() == 0) continue;
-    const bool allowed = co_await may_delete();
-    if (!allowed) continue;
-    auto removed = co_await remove_released(parts_.isr, partners_, grace, kBodiesAtOnce);
-    if (!removed) {
-      failed("removing released bodies", removed.error());
-      continue;
-    }
-    released_removed_ += removed->removed;
-    more = removed->removed + removed->referenced >= kBodiesAtOnce;
+    more = co_await remove_released_for(grace);
   }
+}
+
+Task<bool> Cleanup::State::remove_released_for(Duration grace) {
+  const bool allowed = co_await may_delete();
+  if (!allowed) co_return false;
+  auto removed = co_await remove_released(parts_.isr, partners_, grace, kBodiesAtOnce);
+  if (!removed) {
+    failed("removing released bodies", removed.error());
+    co_return false;
+  }
+  released_removed_ += removed->removed;
+  co_return removed->removed + removed->referenced >= kBodiesAtOnce;
+}
+
+// Before any page goes: their bodies are nobody's any more but for those who have just read a pointer to them.
+Task<void> Cleanup::State::make_room_of_released() {
+  if (parts_.budget.bytes_to_free() == 0) co_return;
+  if (parts_.isr.released == nullptr || parts_.isr.released->size() == 0) co_return;
+  const Duration grace =
+      std::min<Duration>(parts_.config.released_after, parts_.pointer_ttl + kReleasedBodyStays);
+  bool more = true;
+  while (more && !stop_source_.stop_requested())
+    more = co_await remove_released_for(grace);
+  co_await measure();
 }
 
 // --- the budget -------------------------------------------------------------------------------------------------
@@ -209,15 +255,21 @@ Task<void> Cleanup::State::keep_within_budget() {
   bool busy = false;
   for (;;) {
     const bool over = co_await pause(busy ? kLookAgainSoon : kLookAtRoom);
-    if (over) co_return;
+    if (over) break;
     co_await remove_evicted_bodies();
     co_await measure();
-    co_await count_pages();
+    co_await make_room_of_released();
+    if (count_is_due()) co_await count_pages();
     tell_of_shortage();
     busy = false;
-    if (pages_wanted() > 0) busy = co_await evict();
+    if (pages_wanted() > 0) {
+      wanted_at_ = now();
+      if (now() >= evict_again_at_) busy = co_await evict_alone();
+    }
+    if (evicts_ && now() - wanted_at_ >= kEvictionIsOver) co_await let_eviction_go();
     busy = busy || !evicted_.empty();
   }
+  co_await let_eviction_go();
 }
 
 Task<void> Cleanup::State::measure() {
@@ -231,46 +283,129 @@ Task<void> Cleanup::State::measure() {
   parts_.budget.measured(table.value_or(DiskUse{}) + bodies->value_or(DiskUse{}));
 }
 
-// A sweep of anybody's counts them all; what this process has added and evicted since is known. Pages that were purged or never
-// published are not, so before any page goes for their number, they are counted.
+// A process knows what it has added and evicted itself. What others have, and which pages were purged or never published, a count
+// shows: at the start, now and then, and more often near the limit. An embedded table also tells whether anything has changed.
+bool Cleanup::State::count_is_due() const {
+  if (!parts_.budget.limits_pages()) return false;
+  if (!counted_at_) return true;
+  const Duration since = now() - *counted_at_;
+  if (since < counting_took_ * kCountingShare) return false;
+  if (const auto version = parts_.isr.table.version())
+    return since >= kCountEmbeddedAgain && version != counted_version_;
+  return since >= (parts_.budget.is_near_most_pages() ? kCountAgainSoon : kCountAgain);
+}
+
 Task<void> Cleanup::State::count_pages() {
-  if (!parts_.budget.limits_pages()) co_return;
-  const bool doubtful = !recounted_at_ || now() - *recounted_at_ >= kCountAgain;
-  if (parts_.budget.pages_to_free() > 0 && doubtful) {
-    recounted_at_ = now();
-    auto counted = co_await pages_in_table(parts_.isr);
-    if (!counted) {
-      failed("counting pages", counted.error());
+  const bool embedded = parts_.isr.table.disk_use().has_value();
+  const std::uint64_t enough = *parts_.budget.most_pages() * kWayBeyond + kPagesAtOnce;
+  // Until there is a count of our own.
+  if (!counted_at_) co_await learn_count();
+  const Duration began = now();
+  counted_version_ = parts_.isr.table.version();
+  counted_time_ = parts_.isr.now();
+  parts_.budget.counting();
+  std::uint64_t pages = 0;
+  std::optional<Key> after;
+  do {
+    auto some = co_await count_some(parts_.isr, std::move(after));
+    if (!some) {
+      failed("counting pages", some.error());
+      counted_at_ = began;  // Not again at once.
       co_return;
     }
-    parts_.budget.counted(*counted);
-  }
-  if (last_sweep_ == counted_sweep_) co_return;
-  auto last = co_await last_sweep(parts_.isr);
-  if (!last) {
-    failed("reading the count of pages", last.error());
+    pages += some->pages;
+    after = std::move(some->next);
+    const Duration breath = std::chrono::microseconds(some->rows * 1'000'000 / parts_.config.pace);
+    const bool over = after && co_await pause(embedded ? Duration(milliseconds(1)) : breath);
+    if (over) co_return;
+    // It takes longer than a lease lasts, where it is paced.
+    if (evicts_) co_await hold_eviction();
+  } while (after && pages < enough);
+  parts_.budget.counted(pages);
+  counted_at_ = began;
+  counting_took_ = now() - began;
+}
+
+// What the node that evicts has noted, if it is news.
+Task<void> Cleanup::State::learn_count() {
+  if (!parts_.budget.limits_pages()) co_return;
+  auto noted = co_await noted_pages(parts_.isr);
+  if (!noted) {
+    failed("reading the count of pages", noted.error());
     co_return;
   }
-  if (*last) parts_.budget.counted((*last)->pages);
-  counted_sweep_ = *last ? (*last)->finished_at : last_sweep_.load();
-  last_sweep_ = counted_sweep_;
+  if (!*noted || (*noted)->noted_at <= counted_time_) co_return;
+  counted_time_ = (*noted)->noted_at;
+  parts_.budget.counting();
+  parts_.budget.counted((*noted)->pages);
 }
 
 // How many pages must go, besides those whose bodies are about to.
-std::uint64_t Cleanup::State::pages_wanted() {
+std::uint64_t Cleanup::State::pages_wanted() const {
   std::uint64_t wanted = parts_.budget.pages_to_free();
   if (const std::uint64_t bytes = parts_.budget.bytes_to_free(); bytes > 0) {
-    const std::uint64_t each =
-        std::max<std::uint64_t>(parts_.budget.use().used / std::max<std::uint64_t>(items_, 1), 512);
+    const std::uint64_t released = parts_.isr.released != nullptr ? parts_.isr.released->size() : 0;
+    const std::uint64_t stored = std::max<std::uint64_t>(items_ + released, 1);
+    const std::uint64_t each = std::max<std::uint64_t>(parts_.budget.use().used / stored, 512);
     const std::uint64_t pages = bytes / each + 1;
-    wanted = std::max(wanted, pages - std::min<std::uint64_t>(pages, evicted_pages_waiting_));
+    // What comes faster than it goes is no room.
+    const std::uint64_t about_to_go = evicted_pages_waiting_ + (parts_.budget.is_disk_full() ? 0 : released);
+    wanted = std::max(wanted, pages - std::min<std::uint64_t>(pages, about_to_go));
   }
   return wanted;
 }
 
-Task<bool> Cleanup::State::evict() {
+Task<bool> Cleanup::State::hold_eviction() {
+  if (evicts_ && now() - refreshed_at_ < kEvictionLease / 3) co_return true;
+  refreshed_at_ = now();
+  if (evicts_) {
+    Lease lease = *evicts_;
+    auto refreshed = co_await refresh(parts_.isr, std::move(lease));
+    if (refreshed && std::holds_alternative<Lease>(*refreshed)) co_return true;
+    evicts_.reset();
+    if (!refreshed) {
+      failed("keeping the lease of evicting", refreshed.error());
+      co_return false;
+    }
+  }
+  std::string owner = parts_.owner;
+  auto acquired = co_await acquire_eviction(parts_.isr, std::move(owner));
+  if (!acquired) {
+    failed("taking the lease of evicting", acquired.error());
+    co_return false;
+  }
+  auto* lease = std::get_if<Lease>(&*acquired);
+  if (lease == nullptr) co_return false;
+  evicts_ = std::move(*lease);
+  evicts_since_ = now();
+  co_return true;
+}
+
+Task<void> Cleanup::State::let_eviction_go() {
+  if (!evicts_) co_return;
+  Lease lease = *std::exchange(evicts_, {});
+  [[maybe_unused]] auto released =
+      co_await release(parts_.isr, std::move(lease));  // Else it ends by its time.
+}
+
+Task<bool> Cleanup::State::evict_alone() {
   const bool allowed = co_await may_delete();
   if (!allowed) co_return false;
+  const bool alone = co_await hold_eviction();
+  if (!alone) {
+    evict_again_at_ = now() + kLookWhoEvicts;
+    co_await learn_count();
+    co_return false;
+  }
+  // Whoever evicted before has left another number behind.
+  if (parts_.budget.pages_to_free() > 0 && (!counted_at_ || *counted_at_ < evicts_since_)) {
+    co_await count_pages();
+    if (!evicts_ || pages_wanted() == 0) co_return false;
+  }
+  co_return co_await evict();
+}
+
+Task<bool> Cleanup::State::evict() {
   auto description = co_await parts_.isr.table.describe();
   if (description) items_ = description->items;
   EvictOptions options;
@@ -287,7 +422,8 @@ Task<bool> Cleanup::State::evict() {
   }
   hand_ = std::move(evicted->next);
   gone_in_this_round_ += evicted->pages;
-  if (!hand_) desperate_ = std::exchange(gone_in_this_round_, 0) == 0;
+  from_before_in_this_round_ += evicted->from_before;
+  if (!hand_) end_round();
   pages_evicted_ += evicted->pages;
   rows_evicted_ += evicted->rows;
   parts_.budget.evicted(evicted->pages);
@@ -295,7 +431,29 @@ Task<bool> Cleanup::State::evict() {
     evicted_pages_waiting_ += evicted->bodies.size();
     evicted_.push_back({std::move(evicted->bodies), now() + kEvictedBodyStays});
   }
-  co_return evicted->pages > 0 || hand_;
+  if (evicted->pages > 0 && parts_.budget.limits_pages()) {
+    auto noted = co_await note_pages(parts_.isr, parts_.budget.pages());
+    if (!noted) failed("noting the count of pages", noted.error());
+  }
+  co_return evicted->pages > 0 || now() >= evict_again_at_;
+}
+
+// After one in vain pages that are in use go, too. Where that was in vain as well, all are pinned, being rendered, or others':
+// looking at them again at once would change nothing.
+void Cleanup::State::end_round() {
+  const bool vain = std::exchange(gone_in_this_round_, 0) == 0;
+  const bool from_before = std::exchange(from_before_in_this_round_, 0) > 0;
+  const bool nothing_can_go = vain && desperate_;
+  desperate_ = vain;
+  rest_ = nothing_can_go ? std::clamp<Duration>(rest_ * 2, kFirstRest, kLongestRest) : Duration(0);
+  evict_again_at_ = now() + rest_;
+  if (!nothing_can_go || !from_before) return;
+  if (told_from_before_ && now() - *told_from_before_ < kTellAgain) return;
+  told_from_before_ = now();
+  log(LogLevel::warning,
+      "there is no room for new pages, and none can be made: pages from before table and bodies knew each "
+      "other stay, since "
+      "another table may use their bodies. If none does, run `facetheory gc --adopt` once");
 }
 
 Task<void> Cleanup::State::remove_evicted_bodies() {
@@ -320,22 +478,26 @@ void Cleanup::State::tell_of_shortage() {
     told = now();
     return true;
   };
-  const DiskUse use = parts_.budget.use();
-  const bool by_number = !parts_.budget.disk() || parts_.budget.pages_to_free() > 0;
-  const std::string standing =
-      !by_number ? std::to_string(use.used >> 20) +
-                       " MiB of disk = " + std::to_string(*parts_.budget.disk() >> 20) + " MiB are used"
-                 : "there are about " + std::to_string(parts_.budget.pages()) + " pages";
+  const auto disk = [&] {
+    return std::to_string(parts_.budget.use().used >> 20) +
+           " MiB of disk = " + std::to_string(parts_.budget.disk().value_or(0) >> 20) + " MiB are used";
+  };
+  const auto number = [&] {
+    return "there are about " + std::to_string(parts_.budget.pages()) +
+           " pages, and pages = " + std::to_string(parts_.budget.most_pages().value_or(0));
+  };
   if (pages_wanted() > 0 && due(told_evicting_))
-    log(LogLevel::warning, standing +
+    log(LogLevel::warning, (parts_.budget.pages_to_free() > 0 ? number() : disk()) +
                                ": pages that are least wanted are evicted to make room; raise disk or "
                                "pages if they are rendered again too often");
   const std::uint64_t refused = parts_.budget.refused();
+  const std::uint64_t refused_as_full = parts_.budget.refused_as_full();
   if (refused != refused_before_ && due(told_refusing_))
-    log(LogLevel::warning, standing +
+    log(LogLevel::warning, (refused_as_full != refused_as_full_before_ ? disk() : number()) +
                                ": new pages come faster than old ones can be evicted, and are passed on "
                                "without being stored until there is room");
   refused_before_ = refused;
+  refused_as_full_before_ = refused_as_full;
 }
 
 // --- the sweep --------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 // Cleanup: what a gateway removes by itself, on a thread of its own, behind everything that serves.
 //
-// Three things go on at once. Bodies that a publish has released go after a short while (released_bodies.h). When the budget of disk
-// or pages is used up, the pages that are least wanted go (evict.h). And every few hours one node of the fleet sweeps the whole table
-// (sweep.h), which finds what the other two have forgotten. Nothing is removed unless table and bodies belong
+// Three things go on at once. Bodies that a publish has released go after a short while (released_bodies.h), and sooner where the
+// disk is short of room. When the budget of disk or pages is used up all the same, one node of the fleet evicts the pages that are
+// least wanted there (evict.h). And every few hours one node sweeps the whole table (sweep.h), which finds what the other two have
+// forgotten. Nothing is removed unless table and bodies belong
 // together (partners.h). For .cc files only, since it needs Asio.
 #pragma once
 
@@ -24,9 +25,13 @@ struct CleanupParts {
   const Isr& isr;  // With somebody who is told of released bodies.
   StorageBudget& budget;
   CleanupConfig config = {};
-  std::string owner = {};  // Who sweeps, for people to read.
+  std::string owner = {};  // Who sweeps and evicts, for people to read.
+  // How long somebody here may believe a pointer: a released body stays for longer than that, whatever room it takes.
+  Duration pointer_ttl{0};
   // How much a page is wanted here: 0 hardly, 1 a little, 2 it is in use. Empty: all alike.
   std::function<int(const MetaRow&)> warmth = {};
+  // Told when the bodies turn out to be another table's. May be empty.
+  std::function<void()> on_stranger = {};
 };
 
 // Begins when it is made. What the parts refer to outlives it. snapshot() may be called from any thread.

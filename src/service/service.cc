@@ -244,6 +244,8 @@ void Service::State::start_cleanup() {
     const bool again = meta.version.value_or(1) > 1 && isr_->now() - meta.generated_at < kNotLongAgo;
     return again ? 2 : engine_->warmth(meta.s3_key);
   };
+  parts.pointer_ttl = config_.pointer_ttl;
+  parts.on_stranger = [this] { partners_->look_now(); };
   cleanup_ = std::make_unique<Cleanup>(std::move(parts));
 }
 

@@ -17,6 +17,8 @@ constexpr std::uint64_t kRefuseBeyond = 10;
 constexpr std::uint64_t kPageOverhead = 4096;
 // A limit of pages is overstepped by this much, in percent, before new ones are refused: evicting takes a moment.
 constexpr std::uint64_t kPagesBeyond = 5;
+// From this much of it on, in percent, it matters what others add.
+constexpr std::uint64_t kNear = 80;
 
 }  // namespace
 
@@ -31,15 +33,33 @@ std::uint64_t StorageBudget::evict_from() const {
 bool StorageBudget::admits(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t more = bytes + kPageOverhead;
-  const bool no_disk = disk_ && use_.used + admitted_ + more > evict_from() + *disk_ * kRefuseBeyond / 100;
-  const bool too_many = most_pages_ && pages_ >= *most_pages_ + *most_pages_ * kPagesBeyond / 100;
+  const bool no_disk = would_be_full(more);
+  // One more than the limit at least: where it cannot be overstepped, nothing is ever evicted for its sake.
+  const bool too_many =
+      most_pages_ && pages_ >= *most_pages_ + std::max(*most_pages_ * kPagesBeyond / 100, std::uint64_t{1});
   if (no_disk || too_many) {
     ++refused_;
+    if (no_disk) ++refused_as_full_;
     return false;
   }
   admitted_ += more;
   ++pages_;
+  ++admitted_pages_;
   return true;
+}
+
+bool StorageBudget::would_be_full(std::uint64_t more) const {
+  return disk_ && use_.used + admitted_ + more > evict_from() + *disk_ * kRefuseBeyond / 100;
+}
+
+bool StorageBudget::is_disk_full() const {
+  const std::lock_guard lock(mutex_);
+  return would_be_full(0);
+}
+
+bool StorageBudget::is_near_most_pages() const {
+  const std::lock_guard lock(mutex_);
+  return most_pages_ && pages_ >= *most_pages_ * kNear / 100;
 }
 
 void StorageBudget::measured(DiskUse use) {
@@ -48,9 +68,14 @@ void StorageBudget::measured(DiskUse use) {
   admitted_ = 0;
 }
 
+void StorageBudget::counting() {
+  const std::lock_guard lock(mutex_);
+  admitted_pages_ = 0;
+}
+
 void StorageBudget::counted(std::uint64_t pages) {
   const std::lock_guard lock(mutex_);
-  pages_ = pages;
+  pages_ = pages + admitted_pages_;
 }
 
 void StorageBudget::evicted(std::uint64_t pages) {
@@ -82,6 +107,11 @@ std::uint64_t StorageBudget::pages() const {
 std::uint64_t StorageBudget::refused() const {
   const std::lock_guard lock(mutex_);
   return refused_;
+}
+
+std::uint64_t StorageBudget::refused_as_full() const {
+  const std::lock_guard lock(mutex_);
+  return refused_as_full_;
 }
 
 }  // namespace facetheory

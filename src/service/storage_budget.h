@@ -27,6 +27,9 @@ class StorageBudget {
 
   // As of now; what was admitted before is in it.
   void measured(DiskUse use);
+  // Pages are counted from now on. Of those that are admitted meanwhile nobody can tell whether the count has them: they are
+  // added to it.
+  void counting();
   void counted(std::uint64_t pages);
   void evicted(std::uint64_t pages);
 
@@ -35,14 +38,21 @@ class StorageBudget {
   // What must go so that there is room again; 0: nothing.
   std::uint64_t bytes_to_free() const;
   std::uint64_t pages_to_free() const;
+  // So little room that new pages are refused, whatever is about to be removed.
+  bool is_disk_full() const;
+  // So many pages that it matters what others have added meanwhile.
+  bool is_near_most_pages() const;
 
   DiskUse use() const;
   std::optional<std::uint64_t> disk() const { return disk_; }
-  std::uint64_t pages() const;    // About.
-  std::uint64_t refused() const;  // Pages that were not admitted.
+  std::optional<std::uint64_t> most_pages() const { return most_pages_; }
+  std::uint64_t pages() const;            // About.
+  std::uint64_t refused() const;          // Pages that were not admitted,
+  std::uint64_t refused_as_full() const;  // of those, as there was no room on the disk.
 
  private:
-  std::uint64_t evict_from() const;  // Bytes in use. Locked.
+  std::uint64_t evict_from() const;              // Bytes in use. Locked.
+  bool would_be_full(std::uint64_t more) const;  // Likewise.
 
   // Constant after construction.
   const std::optional<std::uint64_t> disk_;
@@ -52,7 +62,9 @@ class StorageBudget {
   DiskUse use_;
   std::uint64_t admitted_ = 0;  // Bytes since use_ was measured.
   std::uint64_t pages_ = 0;
+  std::uint64_t admitted_pages_ = 0;  // Since they are being counted.
   std::uint64_t refused_ = 0;
+  std::uint64_t refused_as_full_ = 0;
 };
 
 }  // namespace facetheory

@@ -62,5 +62,37 @@ TEST(StorageBudget, PagesBeyondTheirNumberAreToGoAndNewOnesAreRefusedALittleLate
   EXPECT_TRUE(budget.admits(1));
 }
 
+TEST(StorageBudget, SmallNumberOfPagesCanBeOversteppedToo) {
+  for (const std::uint64_t most : {1U, 10U, 19U}) {
+    StorageBudget budget({}, most);
+    budget.counted(most);
+    EXPECT_TRUE(budget.admits(1)) << most;
+    EXPECT_EQ(budget.pages_to_free(), 1U) << most;
+    EXPECT_FALSE(budget.admits(1)) << most;
+  }
+}
+
+TEST(StorageBudget, WhatIsAdmittedWhilePagesAreCountedIsAddedToTheCount) {
+  StorageBudget budget({}, 100);
+  budget.counted(50);
+  EXPECT_TRUE(budget.admits(1));
+  budget.counting();
+  EXPECT_TRUE(budget.admits(1));
+  EXPECT_TRUE(budget.admits(1));
+  budget.counted(51);
+  EXPECT_EQ(budget.pages(), 53U);
+}
+
+TEST(StorageBudget, SaysWhetherTheDiskOrTheirNumberKeepsPagesOut) {
+  StorageBudget budget(100 * kMiB, 10);
+  budget.counted(11);
+  EXPECT_FALSE(budget.admits(1));
+  EXPECT_EQ(budget.refused_as_full(), 0U);
+  budget.measured({99 * kMiB, 99 * kMiB});
+  EXPECT_FALSE(budget.admits(1));
+  EXPECT_EQ(budget.refused_as_full(), 1U);
+  EXPECT_TRUE(budget.is_disk_full());
+}
+
 }  // namespace
 }  // namespace facetheory

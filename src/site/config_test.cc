@@ -318,6 +318,18 @@ TEST(Config, PointersAreTrustedForASecondOnASharedTableOnly) {
             seconds(0));
 }
 
+TEST(Config, BodiesThatWereReleasedStayForAsLongAsAPointerIsBelieved) {
+  const auto after = [](const std::string& lines) { return read(with_origin(lines)).cleanup.released_after; };
+  EXPECT_EQ(after("pointer_ttl = \"5m\""), seconds(300));
+  EXPECT_EQ(after("pointer_ttl = \"1s\""), seconds(60));
+  EXPECT_EQ(after("pointer_ttl = \"1s\"\ncleanup = { released_after = \"1s\" }"), seconds(1));
+  EXPECT_EQ(after("pointer_ttl = \"1s\"\ncleanup = { enabled = false, released_after = 0 }"), seconds(0));
+  const std::string refused =
+      refusal(with_origin("pointer_ttl = \"2s\"\ncleanup = { released_after = \"1s\" }"));
+  EXPECT_THAT(refused, testing::HasSubstr("cleanup.released_after"));
+  EXPECT_THAT(refused, testing::HasSubstr("released_after = \"2000ms\" or more"));
+}
+
 TEST(Config, TheEnvironmentGoesBeforeTheFileAndFlagsBeforeBoth) {
   const Environment environment({{"FACETHEORY_TABLE", "lmdb:env"}, {"FACETHEORY_BODIES", "file:env"}});
   const std::string file = with_origin("table = \"lmdb:file\"\nbodies = \"file:file\"");

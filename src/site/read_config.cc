@@ -34,6 +34,7 @@ struct ConfigDraft {
   std::optional<Given> origin = {};
   GivenStores stores = {};  // What the file says.
   std::optional<milliseconds> pointer_ttl = {};
+  std::optional<ConfigValue> released_after = {};
   std::optional<ConfigValue> defaults = {}, routes = {};
   TomlPlace admin_place = {};
   bool looks_at_files = false;
@@ -314,8 +315,15 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
          draft.config.pages = static_cast<std::uint64_t>(*pages);
        }
      }},
-    {"cleanup", [](const ConfigValue& value,
-                   ConfigDraft& draft) { read_keys<CleanupConfig>(value, kCleanupKeys, draft.config.cleanup); }},
+    {"cleanup",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       const auto entries = value.entries();
+       if (!entries) return;
+       for (const auto& [name, entry] : *entries) {
+         if (name == "released_after") draft.released_after = entry;
+       }
+       read_keys<CleanupConfig>(value, kCleanupKeys, draft.config.cleanup);
+     }},
     {"pointer_ttl",
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (const auto ttl = value.duration(milliseconds(0), hours(1))) draft.pointer_ttl = *ttl;
@@ -435,6 +443,18 @@ void check_listeners(const ConfigDraft& draft, ConfigProblems& problems) {
   }
 }
 
+// A reader who believes a pointer finds its body, whatever was published meanwhile.
+void settle_cleanup(const ConfigDraft& draft, Config& config) {
+  milliseconds& released_after = config.cleanup.released_after;
+  if (!draft.released_after) released_after = std::max(released_after, config.pointer_ttl);
+  if (!config.cleanup.enabled || released_after >= config.pointer_ttl) return;
+  const std::string ttl = std::to_string(config.pointer_ttl.count()) + "ms";
+  draft.released_after->problem(
+      "is shorter than pointer_ttl, which is " + ttl +
+      ": who believes a pointer for so long would find its body gone; write released_after = \"" + ttl +
+      "\" or more, or a shorter pointer_ttl");
+}
+
 Result<Config> read_draft(ConfigDraft draft, std::string_view text, const std::string& file,
                           const Environment& environment, const ConfigFlags& flags) {
   const auto document = parse_toml(text, file);
@@ -455,6 +475,7 @@ Result<Config> read_draft(ConfigDraft draft, std::string_view text, const std::s
                      draft.config.origins.begin()->first + "\", or routes that name theirs");
   }
   check_listeners(draft, problems);
+  settle_cleanup(draft, draft.config);
   if (!problems.empty()) return problems.error();
   return std::move(draft.config);
 }

@@ -360,6 +360,39 @@ INSTANTIATE_TEST_SUITE_P(Protocol, RowSweepTest,
                          testing::ValuesIn(protocol_backends().begin(), protocol_backends().begin() + 2),
                          protocol_backend_name);
 
+// Rows that were not read may refer to any body.
+class SweepUnderFaults : public OneFaultSuite {};
+
+TEST_F(SweepUnderFaults, ScanThatFailsMidwayDeletesNoBody) {
+  clock_.set_now(
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));  // As the bodies'.
+  ASSERT_TRUE(run(settle_partners(isr_)).may_delete());
+  const auto publish_one = [&](const std::string& cache_key, const std::string& bytes) {
+    const auto lease = std::get<Lease>(*run(acquire(isr_, *page_of(cache_key), seconds(30))));
+    Rendered rendered;
+    rendered.body.bytes = bytes;
+    return std::get<Published>(*run(publish(isr_, lease, rendered, {}))).meta.s3_key;
+  };
+  std::vector<std::string> keys;
+  for (int page = 0; page < 700; ++page)  // More than one scan takes.
+    keys.push_back(publish_one("/" + std::to_string(page), "one"));
+  keys.push_back(publish_one("/0", "two"));  // The first one is garbage now.
+  const Isr plain{*plain_.table, *plain_.bodies, clock_, random_, {}};
+  clock_.advance(seconds(3700));
+  ASSERT_EQ(run(sweep(plain, {}))->bodies_recorded, 1U);
+  clock_.advance(seconds(3700));
+  for (const Fault fault : {Fault::fail, Fault::throttle, Fault::lose_answer}) {
+    script_->queue("scan", Fault::none);
+    script_->queue("scan", fault);
+    EXPECT_FALSE(run(sweep(isr_, {})));
+    script_->clear();
+    for (const std::string& key : keys)
+      ASSERT_TRUE(run(plain_.bodies->read(key))->has_value()) << name(fault);
+  }
+  EXPECT_EQ(run(sweep(isr_, {}))->bodies_deleted, 1U);
+  EXPECT_FALSE(run(plain_.bodies->read(keys.front()))->has_value());
+}
+
 TEST(SweepOnDynamoDb, LeavesRowsToTheTableAndSweepsBodiesInTheBucket) {
   ManualClock clock(std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
   const ProtocolStores stores = protocol_backends()[2].open(clock);

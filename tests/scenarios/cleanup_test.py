@@ -3,8 +3,9 @@
 
     cleanup_test.py --facetheory build/release/facetheory [WORD...]
 
-On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. tools/trial crawler asks for many more pages, for longer.
+On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. tools/trial disk-budget asks for many more pages, for longer.
 """
+import collections
 import json
 import threading
 import time
@@ -12,7 +13,7 @@ import time
 import harness
 from harness import check, same, until
 
-QUICKLY = '[cleanup]\nreleased_after = "500ms"\n'
+QUICKLY = '[cleanup]\nreleased_after = "1s"\n'
 STORES = {"LMDB": "lmdb", "DynamoDB": "aws"}
 
 
@@ -23,6 +24,10 @@ def seen_by_gc(scenario):
 
 def bodies(scenario):
     return seen_by_gc(scenario)["bodies_seen"]
+
+
+def pages(scenario):
+    return sum(len(tenant["pages"]) for tenant in json.loads(scenario.cli("list", "--json"))["tenants"])
 
 
 def total(gateways, name, **labels):
@@ -127,6 +132,65 @@ def many_new_pages_stay_within_the_budget_of_pages_and_hot_ones_stay(s):
     check(gateway.counts("facetheory_pages_evicted_total") >= 50, "pages were evicted")
     gateway.says("are evicted to make room")
     same(gateway.stderr.count("are evicted to make room"), 1, "told once")
+
+
+def ended(gateway):
+    gateway.process.terminate()
+    gateway.ends(0, harness.DEADLINE)
+
+
+def the_budget_of_pages_is_held_over_restarts(s):
+    for run in range(3):
+        gateway = s.gateway(f"run{run}", settings="pages = 100\n")
+        until(lambda g=gateway, n=min(run, 1): g.counts("facetheory_pages_stored") >= 90 * n, f"those of before are counted in run {run}")
+        client = gateway.client()
+        for i in range(90):
+            same(client(f"/new/{run}/{i}").status, 200, "status")
+        client.close()
+        until(lambda g=gateway: g.counts("facetheory_pages_stored") <= 100, "there is room again")
+        same(gateway.counts("facetheory_pages_limit"), 100, "the limit's metric")
+        ended(gateway)
+    check(90 <= pages(s) <= 101, f"{pages(s)} pages are left")
+
+
+def even_a_few_pages_are_exchanged_for_others(s):
+    gateway = s.gateway(settings='disk = "64 MiB"\npages = 10\n')
+    for i in range(10):
+        gateway.get(f"/old/{i}").is_(200, "miss", 1)
+    until(lambda: gateway.get(f"/new/{gateway.counts('facetheory_pages_evicted_total')}").status == 200
+          and gateway.counts("facetheory_pages_evicted_total") >= 3, "old pages go for new ones")
+    gateway.says("pages, and pages = 10: pages that are least wanted are evicted")
+    check("MiB of disk" not in gateway.stderr, "it is not the disk's doing")
+
+
+def three_gateways_evict_one_excess_once(s):
+    first = s.gateway("first", settings="")
+    client = first.client()
+    for i in range(400):
+        same(client(f"/page/{i}").status, 200, "status")
+    client.close()
+    ended(first)
+    fleet = s.gateways(3, settings="pages = 300\n")
+    until(lambda: all(gateway.counts("facetheory_pages_stored") == 300 for gateway in fleet), "all see that there is room")
+    same(total(fleet, "facetheory_pages_evicted_total"), 100, "pages evicted by all of them")
+
+
+def pages_that_are_rendered_every_second_stay_in_a_small_budget(s):
+    gateway = s.gateway(settings='disk = "64 MiB"\n')
+    paths = [f"/page/{i}" for i in range(100)]
+    for path in paths:
+        s.origin.windows[path], s.origin.sizes[path] = [1], 100_000
+    deadline = time.monotonic() + 15
+    states = collections.Counter()
+    client = gateway.client()
+    while time.monotonic() < deadline:
+        for path in paths:
+            states[client(path).is_(200).isr] += 1
+            time.sleep(0.002)
+    client.close()
+    published = gateway.counts("facetheory_regenerations_total", outcome="published")
+    same((states["uncached"], gateway.counts("facetheory_pages_evicted_total")), (0, 0), f"passed on, evicted: {states}, {published} published")
+    check(published * 100_000 > 80 << 20, f"more was published than there is room for: {published}")
 
 
 def a_crawler_stays_within_the_budget_of_the_disk(s):
