@@ -213,7 +213,7 @@ MISTAKES = [
     Mistake("evicting what others evict, too", "service/cleanup.cc",
             "if (lease == nullptr) co_return false;", "if (lease == nullptr) co_return true;"),
     Mistake("forgetting at a restart how many pages there are", "service/cleanup.cc",
-            "if (!counted_at_) return true;", ""),
+            "if (!counted_at_) return true;", "if (!counted_at_) return false;"),
     Mistake("evicting pages while released bodies wait", "service/cleanup.cc",
             "co_await make_room_of_released();", ""),
     Mistake("looking for what cannot go again and again", "service/cleanup.cc",

@@ -310,7 +310,8 @@ Task<void> Cleanup::State::count_pages() {
     auto some = co_await count_some(parts_.isr, std::move(after));
     if (!some) {
       failed("counting pages", some.error());
-      counted_at_ = began;  // Not again at once.
+      counted_at_ = began;  // Not again at once, though nothing may change.
+      counted_version_.reset();
       co_return;
     }
     pages += some->pages;

@@ -13,6 +13,7 @@ constexpr std::uint64_t kEvictAtLeastFrom = 50;
 constexpr std::uint64_t kFilesAreShort = 80;
 constexpr std::uint64_t kEvictInOneGo = 5;
 constexpr std::uint64_t kRefuseBeyond = 10;
+constexpr std::uint64_t kFull = 90;
 // Of a page, besides its bytes: rows, the body's header, the rest of the last page of the file.
 constexpr std::uint64_t kPageOverhead = 4096;
 // A limit of pages is overstepped by this much, in percent, before new ones are refused: evicting takes a moment.
@@ -54,7 +55,7 @@ bool StorageBudget::would_be_full(std::uint64_t more) const {
 
 bool StorageBudget::is_disk_full() const {
   const std::lock_guard lock(mutex_);
-  return would_be_full(0);
+  return disk_ && use_.used > *disk_ * kFull / 100;
 }
 
 bool StorageBudget::is_near_most_pages() const {

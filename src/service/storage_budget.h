@@ -38,7 +38,7 @@ class StorageBudget {
   // What must go so that there is room again; 0: nothing.
   std::uint64_t bytes_to_free() const;
   std::uint64_t pages_to_free() const;
-  // So little room that new pages are refused, whatever is about to be removed.
+  // So little room that nobody can wait for what is about to be removed.
   bool is_disk_full() const;
   // So many pages that it matters what others have added meanwhile.
   bool is_near_most_pages() const;

@@ -88,6 +88,8 @@ TEST(StorageBudget, SaysWhetherTheDiskOrTheirNumberKeepsPagesOut) {
   budget.counted(11);
   EXPECT_FALSE(budget.admits(1));
   EXPECT_EQ(budget.refused_as_full(), 0U);
+  budget.measured({89 * kMiB, 89 * kMiB});
+  EXPECT_FALSE(budget.is_disk_full());
   budget.measured({99 * kMiB, 99 * kMiB});
   EXPECT_FALSE(budget.admits(1));
   EXPECT_EQ(budget.refused_as_full(), 1U);
