@@ -566,6 +566,26 @@ TEST_F(EngineTest, PageWhoseBodyIsGoneIsHealed) {
   engines_.pop_back();
 }
 
+TEST_F(EngineTest, PurgedPageThatClaimsToBeFromTheFutureDoesNotComeBackWhenThatTimeHasCome) {
+  serving(*engine_);
+  auto meta = *run(get_meta(others_, page_, Consistency::strong));
+  meta->seen_marks.clear();  // As a writer that knows no tags has it.
+  meta->generated_at = epoch_seconds(clock_.now()) + 8;
+  for (const MarkKind kind : {MarkKind::invalidate, MarkKind::purge}) {
+    Write write = Put{to_item(page_.pk, *meta)};
+    ASSERT_TRUE(run(plain_table_->write(std::move(write), Durability::machine)));
+    ASSERT_TRUE(run(mark_tag(others_, "", "news", kind)));
+    ServeRequest stored = request();
+    stored.only_if_cached = true;  // Nobody renders it.
+    const std::string as = kind == MarkKind::purge ? "absent" : "stale: page 1";
+    EXPECT_EQ(serving(*node(), stored, renderer()), as);
+    clock_.advance(10s);
+    EXPECT_EQ(serving(*node(), stored, renderer()), as);
+    meta->generated_at += 20;
+  }
+  EXPECT_EQ(renders_, 1);
+}
+
 TEST_F(EngineTest, RequestWithAnIdIsDoneOnceAndReplayed) {
   ServeRequest triggered = request({.mode = ServeMode::blocking});
   triggered.request_id = "r1";

@@ -1,6 +1,7 @@
 #include "facetheory/cache/page_memory.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -16,6 +17,11 @@ constexpr Duration kLongAgo = Duration::min() / 2;
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::seconds kRest{1};
 constexpr std::size_t kResting = 10'000;
+
+// What a mark is remembered by: not all pages that share the row that is written look at the same rows.
+std::string name_of_mark(const Page& page, const std::string& tag) {
+  return mark_pks(page.tenant, tag).back();
+}
 
 }  // namespace
 
@@ -85,7 +91,7 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
     }
   }
   const auto take = [&](const std::string& tag) {
-    const KnownMark* mark = marks_.find(tag_pk(page.tenant, tag));
+    const KnownMark* mark = marks_.find(name_of_mark(page, tag));
     if (mark != nullptr && now - mark->read_at < ttl) known.marks.emplace(tag, *mark);
   };
   take("");
@@ -108,16 +114,23 @@ Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency c
     known.tags = known.meta->tags;
   }
   Pointer pointer{std::move(known.meta), {}, known.meta_read_at, known.meta_read_at};
+  if (pointer.meta) {
+    known.tags.emplace_back();  // The tenant as a whole.
+    for (std::string& tag : known.tags) {
+      const KnownMark& mark = known.marks.find(tag)->second;
+      pointer.read_at = std::min(pointer.read_at, mark.read_at);
+      if (mark.row) pointer.marks.push_back({std::move(tag), *mark.row});
+    }
+  }
+  if (pointer.meta && claims_the_future(*pointer.meta, isr_.now(), isr_.settings.clock_skew)) {
+    const Freshness verdict = judge(pointer.meta, pointer.marks, isr_.now(), isr_.settings.clock_skew);
+    const bool written = co_await keep_verdict(isr_, page, *pointer.meta, verdict);
+    if (written && verdict.state == PageState::missing) pointer.meta.reset();
+  }
   const std::lock_guard lock(mutex_);
   if (!pointer.meta) {
     pointers_.erase(page.pk);
     co_return pointer;
-  }
-  known.tags.emplace_back();  // The tenant as a whole.
-  for (std::string& tag : known.tags) {
-    const KnownMark& mark = known.marks.find(tag)->second;
-    pointer.read_at = std::min(pointer.read_at, mark.read_at);
-    if (mark.row) pointer.marks.push_back({std::move(tag), *mark.row});
   }
   Pointer& kept = remember(page.pk, pointer);
   // Some page was distrusted meanwhile, perhaps this one.
@@ -132,7 +145,8 @@ Task<Result<void>> PageMemory::read_rows(const Page& page, Known& known, Consist
   const auto want = [&](const std::string& tag) {
     if (known.marks.contains(tag) || std::ranges::find(asked, tag) != asked.end()) return;
     asked.push_back(tag);
-    keys.push_back(meta_key(tag_pk(page.tenant, tag)));
+    for (const std::string& pk : mark_pks(page.tenant, tag))
+      keys.push_back(meta_key(pk));
   };
   want("");
   for (const std::string& tag : known.tags)
@@ -153,14 +167,16 @@ Task<Result<void>> PageMemory::read_rows(const Page& page, Known& known, Consist
     known.has_meta = true;
   }
   for (const std::string& tag : asked) {
-    auto row = read_if((*items)[next++], read_tag);
+    const std::size_t rows = rows_of_mark(page.tenant);
+    auto row = read_mark(std::span(*items).subspan(next, rows));
+    next += rows;
     if (!row) co_return unreadable(std::move(row).error());
     known.marks.emplace(tag, KnownMark{*row, now});
   }
   if (options_->pointer_ttl <= Duration(0)) co_return Result<void>();
   const std::lock_guard lock(mutex_);
   for (const std::string& tag : asked)
-    marks_.put(tag_pk(page.tenant, tag), known.marks.find(tag)->second);
+    marks_.put(name_of_mark(page, tag), known.marks.find(tag)->second);
   co_return Result<void>();
 }
 

@@ -131,7 +131,7 @@ class PageMemory {
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   RecentPages<Pointer> pointers_;
-  RecentPages<KnownMark> marks_;  // By the pk of their rows.
+  RecentPages<KnownMark> marks_;  // By the pk of a row of theirs.
   BodyCache bodies_;
   RecentPages<Duration> passes_;  // Until when.
   RecentPages<Duration> rests_;   // Likewise.

@@ -64,6 +64,10 @@ std::string_view name(PageState state) {
   return "?";
 }
 
+bool claims_the_future(const MetaRow& meta, std::int64_t now, std::chrono::seconds clock_skew) {
+  return meta.newest_generation() > saturating_add(now, clock_skew.count());
+}
+
 Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now,
                 std::chrono::seconds clock_skew) {
   if (!meta) return {PageState::missing, "there is no META row"};

@@ -6,7 +6,8 @@
 // Whether a mark was set since, no clock decides: META has what the render found of the tag's row before it began, and each
 // mark raises a count in that row. The render's time is compared only where META does not say: of a tag that nobody knew
 // before the render, and where a writer that knows no tags has replaced META. A time that has not come yet, beyond what clocks
-// may differ by, says nothing: then every mark counts.
+// may differ by, says nothing: then every mark counts. Once it has come, nobody can tell any more that it was a lie; so whoever
+// meets such a page while it still is one writes the verdict down (keep_verdict in invalidate.h).
 #pragma once
 
 #include <chrono>
@@ -39,6 +40,9 @@ struct Mark {
   std::string tag;
   TagRow row;
 };
+
+// Whether the page says that its render began at a time that has not come by any clock.
+bool claims_the_future(const MetaRow& meta, std::int64_t now, std::chrono::seconds clock_skew);
 
 Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now,
                 std::chrono::seconds clock_skew = IsrSettings{}.clock_skew);

@@ -12,11 +12,14 @@
 namespace facetheory {
 namespace {
 
-// Zero is stale for every reader and passes every monotonic guard; the truth moves aside.
-Changes closing(const MetaRow& meta) {
+// Zero is stale for every reader and passes every monotonic guard; the truth moves aside. A time that has not come is none: as
+// it stands, a purge that comes later might lie before it.
+Changes closing(const Isr& isr, const MetaRow& meta) {
   Changes changes;
   changes.set("generated_at", 0).set("revalidate_seconds", 0);
-  if (meta.generated_at != 0) changes.set("last_generated_at", meta.newest_generation());
+  const std::int64_t now = isr.now();
+  const bool ahead = claims_the_future(meta, now, isr.settings.clock_skew);
+  if (meta.generated_at != 0) changes.set("last_generated_at", ahead ? now : meta.newest_generation());
   return changes;
 }
 
@@ -45,7 +48,7 @@ Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
 
     std::vector<TransactItem> items;
     if (*meta) {
-      items.emplace_back(Update{meta_key(page.pk), closing(**meta), still(**meta)});
+      items.emplace_back(Update{meta_key(page.pk), closing(isr, **meta), still(**meta)});
     } else {
       // A first render may be about to publish: then META appears and this starts over.
       items.emplace_back(Check{meta_key(page.pk), attr("pk").not_exists()});
@@ -126,10 +129,21 @@ TagRow marked_now(const Isr& isr, TagRow row, MarkKind kind) {
 }
 
 Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged) {
-  Write write = Update{meta_key(page.pk), closing(judged), still(judged)};
+  Write write = Update{meta_key(page.pk), closing(isr, judged), still(judged)};
   auto written = co_await isr.table.write(std::move(write), Durability::machine);
   if (!written) co_return std::move(written).error();
   co_return std::holds_alternative<Written>(*written);
+}
+
+Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict) {
+  if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;
+  Result<bool> written = false;
+  if (verdict.state == PageState::missing) {
+    written = co_await remove_purged(isr, std::move(page), std::move(judged));
+  } else if (verdict.invalidated && judged.generated_at != 0) {
+    written = co_await close_window(isr, std::move(page), std::move(judged));
+  }
+  co_return written && *written;
 }
 
 Task<Result<bool>> remove_purged(const Isr& isr, Page page, MetaRow judged) {

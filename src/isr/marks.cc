@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -12,6 +13,24 @@ namespace {
 void make_distinct(std::vector<std::string>& tags) {
   std::sort(tags.begin(), tags.end());
   tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+}
+
+void add_mark_rows(const std::string& tenant, const std::string& tag, std::vector<Key>& keys) {
+  for (std::string& pk : mark_pks(tenant, tag))
+    keys.push_back(meta_key(pk));
+}
+
+// Of items that were asked for in the order of the tags, so many for each.
+Result<std::vector<Mark>> read_marks(std::span<const std::optional<Item>> items, std::size_t rows_of_each,
+                                     std::vector<std::string> tags) {
+  std::vector<Mark> marks;
+  for (std::string& tag : tags) {
+    auto row = read_mark(items.first(rows_of_each));
+    if (!row) return std::move(row).error();
+    if (*row) marks.push_back({std::move(tag), **row});
+    items = items.subspan(rows_of_each);
+  }
+  return marks;
 }
 
 }  // namespace
@@ -26,18 +45,11 @@ Task<Result<std::vector<Mark>>> marks_of_tags(const Isr& isr, std::string tenant
                                               std::vector<std::string> tags, Consistency consistency) {
   make_distinct(tags);
   std::vector<Key> keys;
-  keys.reserve(tags.size());
   for (const std::string& tag : tags)
-    keys.push_back(meta_key(tag_pk(tenant, tag)));
+    add_mark_rows(tenant, tag, keys);
   auto items = co_await isr.table.get_all(std::move(keys), consistency);
   if (!items) co_return std::move(items).error();
-  std::vector<Mark> marks;
-  for (std::size_t i = 0; i < tags.size(); ++i) {
-    auto row = read_if((*items)[i], read_tag);
-    if (!row) co_return std::move(row).error();
-    if (*row) marks.push_back({std::move(tags[i]), **row});
-  }
-  co_return marks;
+  co_return read_marks(*items, rows_of_mark(tenant), std::move(tags));
 }
 
 Task<Result<DecidingRows>> read_deciding_rows(const Isr& isr, Page page, std::vector<std::string> likely,
@@ -49,12 +61,12 @@ Task<Result<DecidingRows>> read_deciding_rows(const Isr& isr, Page page, std::ve
   if (!items) co_return std::move(items).error();
   auto meta = read_if((*items)[0], read_meta);
   if (!meta) co_return std::move(meta).error();
-  DecidingRows rows{*std::move(meta), {}};
-  for (std::size_t i = 1; i < items->size(); ++i) {
-    auto row = read_if((*items)[i], read_tag);
-    if (!row) co_return std::move(row).error();
-    if (*row) rows.marks.push_back({i == 1 ? "" : likely[i - 2], **row});
-  }
+  std::vector<std::string> asked{""};  // The tenant as a whole.
+  asked.insert(asked.end(), likely.begin(), likely.end());
+  const std::span<const std::optional<Item>> behind_meta = std::span(*items).subspan(1);
+  auto found = read_marks(behind_meta, rows_of_mark(page.tenant), std::move(asked));
+  if (!found) co_return std::move(found).error();
+  DecidingRows rows{*std::move(meta), *std::move(found)};
   if (!rows.meta) co_return rows;
   std::vector<std::string> others;
   for (const std::string& tag : rows.meta->tags) {
@@ -95,9 +107,10 @@ std::vector<SeenMark> seen(const std::vector<Mark>& marks, std::vector<std::stri
 }
 
 std::vector<Key> deciding_rows(const Page& page, const std::vector<std::string>& tags) {
-  std::vector<Key> rows{meta_key(page.pk), meta_key(tag_pk(page.tenant, ""))};
+  std::vector<Key> rows{meta_key(page.pk)};
+  add_mark_rows(page.tenant, "", rows);
   for (const std::string& tag : tags)
-    rows.push_back(meta_key(tag_pk(page.tenant, tag)));
+    add_mark_rows(page.tenant, tag, rows);
   return rows;
 }
 

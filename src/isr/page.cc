@@ -139,6 +139,13 @@ std::string tag_pk(std::string_view tenant, std::string_view tag) {
   return tenant_prefix(tenant) + std::string(kTagPrefix) + std::string(tag);
 }
 
+std::vector<std::string> mark_pks(std::string_view tenant, std::string_view tag) {
+  std::vector<std::string> pks{tag_pk(tenant, tag)};
+  if (rows_of_mark(tenant) > 1)
+    pks.push_back(tenant_prefix(tenant) + std::string(kTagPrefix) + std::string(tag));
+  return pks;
+}
+
 std::string body_folder(const Page& page) {
   if (!page.cache_key.empty()) return sha256_hex(page.cache_key).substr(0, kBodyFolderDigits);
   const auto parts = split_page_pk(page.pk);

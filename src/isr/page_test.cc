@@ -295,6 +295,10 @@ TEST(TagRow, OfTheTenantDefaultIsThatOfNoTenant) {
   EXPECT_EQ(tag_pk("default", "news"), "TAG#news");
   EXPECT_EQ(tag_pk("default", ""), tag_pk("", ""));
   EXPECT_NE(tag_pk("acme", "news"), tag_pk("", "news"));
+  // Where its marks stood before.
+  EXPECT_THAT(mark_pks("default", "news"), testing::ElementsAre("TAG#news", "TENANT#default#TAG#news"));
+  EXPECT_THAT(mark_pks("", "news"), testing::ElementsAre("TAG#news"));
+  EXPECT_THAT(mark_pks("acme", ""), testing::ElementsAre("TENANT#acme#TAG#"));
   EXPECT_TRUE(is_same_tenant("default", ""));
   EXPECT_TRUE(is_same_tenant("acme", "acme"));
   EXPECT_FALSE(is_same_tenant("acme", ""));

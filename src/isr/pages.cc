@@ -14,15 +14,18 @@ namespace {
 
 constexpr std::size_t kScanPage = 500;
 
-void judge_by(const Isr& isr, PageView& view, DecidingRows rows) {
+Task<PageView> judged_by(const Isr& isr, PageView view, DecidingRows rows) {
   view.meta = std::move(rows.meta);
   if (!view.meta) {
     view.freshness = judge(view.meta, {}, isr.now(), isr.settings.clock_skew);
-    return;
+    co_return view;
   }
   if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
   view.freshness =
       judge(view.meta, own_marks(*view.meta, std::move(rows.marks)), isr.now(), isr.settings.clock_skew);
+  const bool written = co_await keep_verdict(isr, view.page, *view.meta, view.freshness);
+  if (written && view.freshness.state == PageState::missing) view.meta.reset();
+  co_return view;
 }
 
 // The rows of tags, by pk, as far as they were met.
@@ -55,8 +58,12 @@ std::vector<Mark> marks_among(const PageView& view, const KnownTags& known) {
   std::vector<std::string> tags = view.meta->tags;
   tags.emplace_back();  // The tenant as a whole.
   for (std::string& tag : tags) {
-    const auto found = known.find(tag_pk(view.page.tenant, tag));
-    if (found != known.end() && found->second) marks.push_back({std::move(tag), *found->second});
+    std::optional<TagRow> mark;
+    for (const std::string& pk : mark_pks(view.page.tenant, tag)) {
+      const auto found = known.find(pk);
+      if (found != known.end() && found->second) mark = mark ? both(*mark, *found->second) : *found->second;
+    }
+    if (mark) marks.push_back({std::move(tag), *mark});
   }
   return marks;
 }
@@ -76,8 +83,7 @@ Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency,
   auto rows = co_await read_deciding_rows(isr, view.page, std::move(likely), consistency);
   if (!rows) co_return std::move(rows).error();
   restore_tags(rows->meta, tags);
-  judge_by(isr, view, *std::move(rows));
-  co_return view;
+  co_return co_await judged_by(isr, std::move(view), *std::move(rows));
 }
 
 Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags,
@@ -89,8 +95,7 @@ Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector
   restore_tags(rows->meta, tags);
   if (rows->meta) tags.insert(tags.end(), rows->meta->tags.begin(), rows->meta->tags.end());
   view.seen_marks = seen(rows->marks, std::move(tags));
-  judge_by(isr, view, *std::move(rows));
-  co_return view;
+  co_return co_await judged_by(isr, std::move(view), *std::move(rows));
 }
 
 Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view) {
@@ -130,6 +135,7 @@ Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> e
     if (!learned) co_return learned;
     for (PageView& view : pages) {
       view.freshness = judge(view.meta, marks_among(view, known), isr.now(), isr.settings.clock_skew);
+      [[maybe_unused]] const bool written = co_await keep_verdict(isr, view.page, *view.meta, view.freshness);
       if (!each(std::move(view))) co_return Result<void>();
     }
     if (!scanned->next) co_return Result<void>();

@@ -266,6 +266,21 @@ Result<TagRow> read_tag(const Item& item) {
   return row.finish(tag);
 }
 
+TagRow both(const TagRow& one, const TagRow& other) {
+  return {std::max(one.invalidated_at, other.invalidated_at), std::max(one.purged_at, other.purged_at),
+          one.invalidations + other.invalidations, one.purges + other.purges};
+}
+
+Result<std::optional<TagRow>> read_mark(std::span<const std::optional<Item>> rows) {
+  std::optional<TagRow> mark;
+  for (const std::optional<Item>& item : rows) {
+    auto row = read_if(item, read_tag);
+    if (!row) return std::move(row).error();
+    if (*row) mark = mark ? both(*mark, **row) : **row;
+  }
+  return mark;
+}
+
 std::vector<std::string> to_texts(const std::vector<SeenMark>& marks) {
   std::vector<std::string> texts;
   texts.reserve(marks.size());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,9 @@ struct TagRow {
 
   friend bool operator==(const TagRow&, const TagRow&) = default;
 };
+
+// Of two rows in which one tag's marks stand: what is larger than it was in either is larger in both together.
+TagRow both(const TagRow& one, const TagRow& other);
 
 // What a render found of a tag's row before it began; the empty tag is the tenant as a whole.
 struct SeenMark {
@@ -136,6 +140,8 @@ Result<LockRow> read_lock(const Item& item);
 Result<VersionRow> read_version(const Item& item);
 Result<RequestRow> read_request(const Item& item);
 Result<TagRow> read_tag(const Item& item);
+// Of the rows of one tag (mark_pks), as they were found; empty: there is none.
+Result<std::optional<TagRow>> read_mark(std::span<const std::optional<Item>> rows);
 
 // The row of an item that may not be there: read_if(found, read_lock).
 template <typename Row>

@@ -11,6 +11,7 @@
 #include "facetheory/isr/body_references.h"
 #include "facetheory/isr/evict.h"
 #include "facetheory/isr/freshness.h"
+#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/partner_object.h"
 #include "facetheory/isr/partners.h"
@@ -59,6 +60,7 @@ class Sweep {
  private:
   Task<Result<void>> sweep_rows();
   Task<Result<bool>> sweep_row(Item item);  // False: it stays.
+  Task<void> keep_verdict_on(const Item& item);
   Task<Result<void>> sweep_bodies();
   Task<Result<BodyPage>> first_bodies();
   Task<Result<void>> sweep_body(const BodyEntry& entry);
@@ -184,6 +186,19 @@ Task<Result<bool>> Sweep::sweep_row(Item item) {
   co_return true;
 }
 
+// A page that claims to be from the future may have been invalidated or purged and not have been asked for since.
+Task<void> Sweep::keep_verdict_on(const Item& item) {
+  if (options_.dry_run || item.key.sk != kMetaSk) co_return;
+  const auto page = page_of_pk(item.key.pk);
+  if (!page) co_return;
+  const auto meta = read_meta(item);
+  if (!meta || !claims_the_future(*meta, isr_.now(), isr_.settings.clock_skew)) co_return;
+  auto marks = co_await marks_of(isr_, *page, meta->tags, Consistency::eventual);
+  if (!marks) co_return;
+  Freshness verdict = judge(*meta, *marks, isr_.now(), isr_.settings.clock_skew);
+  [[maybe_unused]] const bool written = co_await keep_verdict(isr_, *page, *meta, std::move(verdict));
+}
+
 Task<Result<void>> Sweep::sweep_rows() {
   Scan scan;
   scan.limit = kBatch;
@@ -200,6 +215,7 @@ Task<Result<void>> Sweep::sweep_rows() {
         continue;
       }
       if (auto remembered = remember(item); !remembered) co_return remembered;
+      co_await keep_verdict_on(item);
     }
     auto paced = co_await keep_pace(page->items.size());
     if (!paced) co_return paced;

@@ -12,6 +12,18 @@ class InvalidateTest : public ProtocolSuite {
     return done([&] { return view(isr_, page_, Consistency::strong); });
   }
   PageState state() { return seen().freshness.state; }
+  // As a list of all pages has it.
+  std::optional<PageState> state_in_list() {
+    std::optional<PageState> found;
+    const auto each = [&](PageView view) {
+      if (view.page.pk == page_.pk) found = view.freshness.state;
+      return true;
+    };
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      if (run(for_each_page(isr_, each))) break;
+    }
+    return found;
+  }
   bool publishes(const Lease& lease) {
     return std::holds_alternative<Published>(
         done([&] { return publish(isr_, lease, rendered("late"), {}); }));
@@ -290,7 +302,11 @@ TEST_P(InvalidateTest, PurgeReachesAPageThatClaimsToBeFromTheFuture) {
   EXPECT_EQ(state(), PageState::missing);
   advance(seconds(100));
   EXPECT_EQ(state(), PageState::missing);
+  advance(seconds(86'400));  // Now the time has come.
+  EXPECT_EQ(state(), PageState::missing);
 
+  theirs();
+  done([&] { return mark_tag(isr_, page_.tenant, tag("purged"), MarkKind::purge); });
   // A render that fails leaves nothing that could come back when that time has come.
   const Renderer failing = [](RenderContext) -> Task<Result<Rendered>> {
     co_return Error{ErrorCode::unavailable, "no origin"};
@@ -310,6 +326,81 @@ TEST_P(InvalidateTest, PurgeReachesAPageThatClaimsToBeFromTheFuture) {
   theirs();
   done([&] { return purge(isr_, page_); });
   EXPECT_EQ(row("META"), std::nullopt);
+}
+
+// Once whoever reads it has met it while it claimed a time that had not come.
+TEST_P(InvalidateTest, PageThatClaimsToBeFromTheFutureIsNotFreshAgainWhenThatTimeHasCome) {
+  page_ = *page_of(page_.cache_key, "tenant " + page_.cache_key.substr(page_.cache_key.rfind('/') + 1));
+  const auto theirs = [&] {
+    put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() + 8}, {"revalidate_seconds", 3600}});
+  };
+  const auto met = [&](PageState expected) {
+    EXPECT_EQ(state(), expected);
+    EXPECT_EQ(state(), expected);  // Behind faults the first may not have been able to write it down.
+    while (GetParam().faulty && row("META") && *number("META", "generated_at") > 0)
+      static_cast<void>(state());
+  };
+  theirs();
+  done([&] { return mark_tag(isr_, page_.tenant, "", MarkKind::invalidate); });
+  met(PageState::stale);
+  EXPECT_EQ(number("META", "generated_at"), 0);
+  EXPECT_LE(*number("META", "last_generated_at"), now());
+  advance(seconds(10));
+  EXPECT_EQ(state(), PageState::stale);
+
+  // What is closed so is reached by a purge that comes before the time that it claimed.
+  theirs();
+  met(PageState::stale);
+  advance(seconds(1));
+  done([&] { return mark_tag(isr_, page_.tenant, "", MarkKind::purge); });
+  advance(seconds(20));
+  EXPECT_EQ(state(), PageState::missing);
+
+  theirs();
+  done([&] { return mark_tag(isr_, page_.tenant, "", MarkKind::purge); });
+  for (int attempt = 0; attempt < 50 && row("META"); ++attempt)
+    static_cast<void>(state_in_list());
+  EXPECT_EQ(row("META"), std::nullopt);
+}
+
+TEST_P(InvalidateTest, MarksThatStandWhereTheTenantDefaultHadItsOwnStillReachItsPages) {
+  const Page none = page_;
+  const auto theirs = [&](const std::string& tag) {
+    put("META", {{"s3_key", "theirs.html"},
+                 {"generated_at", now() - 100},
+                 {"revalidate_seconds", 3600},
+                 {"tags", StringSet({tag})}});
+  };
+  for (const char* what : {"invalidated_at", "purged_at"}) {
+    const PageState reached = what == std::string("purged_at") ? PageState::missing : PageState::stale;
+    for (const bool of_facetheory : {false, true}) {
+      const std::string news = tag(what) + (of_facetheory ? " named" : " hashed");
+      const auto old_mark = [&](std::int64_t at) {
+        put({{"TENANT#default#TAG#" + news, "META"}, {{what, at}, {"invalidations", 7}}});
+      };
+      page_ =
+          of_facetheory ? *page_of_pk("CACHE#default::/" + news + "?") : *page_of(none.cache_key, "default");
+      theirs(news);
+      old_mark(now() - 200);
+      EXPECT_EQ(state(), PageState::fresh);
+      old_mark(now() - 50);
+      EXPECT_EQ(state(), reached);
+      EXPECT_EQ(state_in_list(), reached);
+      // A render sees both rows, and what is invalidated today counts on from there.
+      SkewedWorker worker(*this, seconds(0));
+      for (int renders = 1; renders < 3; ++renders) {
+        worker.regenerates({news}, {news});
+        EXPECT_EQ(state(), PageState::fresh);
+        EXPECT_EQ(worker.renders(), renders);
+        worker.marks(news, MarkKind::invalidate);
+        EXPECT_EQ(state(), PageState::stale);
+      }
+      page_ = none;  // Of no tenant: the row was never its own.
+      theirs(news + " of none");
+      put({{"TENANT#default#TAG#" + news + " of none", "META"}, {{what, now() - 50}}});
+      EXPECT_EQ(state(), PageState::fresh);
+    }
+  }
 }
 
 TEST_P(InvalidateTest, WhatIsRolledBackToAfterAPurgeIsServedAtOnce) {

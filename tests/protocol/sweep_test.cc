@@ -73,6 +73,27 @@ TEST_P(SweepTest, BodyThatNothingRefersToGoesInTheSecondPassAfterTheGracePeriod)
   EXPECT_TRUE(run(stores_.table->query(std::move(orphans)))->items.empty());
 }
 
+// Nobody has asked for it since; without a sweep it would be fresh again when that time has come.
+TEST_P(SweepTest, PurgeOfAPageThatClaimsToBeFromTheFutureIsKept) {
+  const Page page = *page_of("/ahead", "acme");
+  published("/another", "page");
+  const auto meta = [&] {
+    Key key = meta_key(page.pk);
+    return *run(stores_.table->get(std::move(key), Consistency::strong));
+  };
+  Write write =
+      Put{{meta_key(page.pk),
+           {{"s3_key", "theirs.html"}, {"generated_at", isr_.now() + 8}, {"revalidate_seconds", 60}}}};
+  ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
+  sweeping();
+  EXPECT_TRUE(meta());
+  ASSERT_TRUE(run(mark_tag(isr_, "acme", "", MarkKind::purge)));
+  counting();
+  EXPECT_TRUE(meta());
+  sweeping();
+  EXPECT_FALSE(meta());
+}
+
 TEST_P(SweepTest, DryRunCountsAndChangesNothing) {
   published("/p", "one");
   published("/p", "two");

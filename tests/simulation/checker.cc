@@ -180,6 +180,8 @@ std::int64_t Checker::believed_in(const Context& context) const {
   const Intent intent = context.operation.intent;
   if (settings_.clocks_are_close) return newest;
   if (intent == Intent::rollback || intent == Intent::pin) return 0;
+  // A window that is closed: a time that has not come by the clock of whoever closes it becomes that of closing.
+  if (context.meta->after && number_in(context.meta->after, "generated_at") == 0) return 0;
   const bool publishes = intent == Intent::publish || intent == Intent::regenerate;
   if (!publishes || context.lock == nullptr) return newest;
   const std::int64_t began = number_in(context.lock->before, "acquired_at").value_or(0);
@@ -200,6 +202,9 @@ void Checker::check_meta(Context& context) {
       count("purged");
       page.barrier = sequence_;
       if (!lock_is_gone) violate("barrier: " + where + " was purged and its LOCK left");
+    } else if ((operation.intent == Intent::read || operation.intent == Intent::sweep) &&
+               !operation.foreign && !settings_.clocks_are_close && is_purged(context.pk, before)) {
+      count("purged page of the future removed by who met it");
     } else if (operation.intent == Intent::sweep) {
       count("META swept");
       if (number_in(before, "ttl").value_or(own_now + 1) > own_now)
