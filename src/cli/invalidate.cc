@@ -10,6 +10,8 @@
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/subprocess.h"
+#include "facetheory/site/read_config.h"
+#include "facetheory/site/route_tags.h"
 
 namespace facetheory {
 namespace {
@@ -22,13 +24,31 @@ const std::string kReachesMarks =
 const std::string kReachesSome =
     "gateways and commands of facetheory, and of readers that know only META those of the pages seen so far";
 const std::string kReachesAll = "every reader";
+const std::string kReachesRest = "every reader, if the passes before this one left no page untold";
+// Where another writer has dropped the tags of some pages.
+std::string reaches_all_but(std::uint64_t untold) {
+  return "every reader, but of " + std::to_string(untold) +
+         (untold == 1 ? " page whose META" : " pages whose META") +
+         " another writer has replaced nobody can tell here whether they have the tag: readers that know "
+         "only META "
+         "still have them as they were; --whole-tenant reaches them";
+}
 
 const std::string kBeginning = "start";  // Of the table, where a cursor is printed.
 
 // On one line of a terminal, over and over; what cannot be written is not missed.
-void show_closing(const ClosePagesReport& report) {
-  const std::string line = "\r\x1b[Kpages " + std::to_string(report.seen) + ", closed " +
-                           std::to_string(report.closed) + ", removed " + std::to_string(report.removed);
+// `rows`: how many the table has, as far as it knows; 0: nobody can say how much of it is done.
+void show_closing(const ClosePagesReport& report, std::uint64_t rows) {
+  constexpr std::uint64_t kBarCells = 20;
+  std::string line = "\r\x1b[K";
+  if (rows > 0) {
+    const std::uint64_t done = report.complete ? rows : std::min(report.rows, rows);
+    const std::uint64_t filled = done * kBarCells / rows;
+    line += "[" + std::string(filled, '#') + std::string(kBarCells - filled, '.') + "] " +
+            std::to_string(done * 100 / rows) + " %, ";
+  }
+  line += "pages " + std::to_string(report.seen) + ", closed " + std::to_string(report.closed) +
+          ", removed " + std::to_string(report.removed);
   static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
 }
 
@@ -49,8 +69,9 @@ class Invalidate final : public Command {
             "languages) do not look at it: with --every-page the command goes on to close each page's META "
             "(with --purge: to remove it). That reads the whole table. It can be stopped and go on later "
             "with --after; what was rendered since the mark is left alone, and so are pinned pages, unless "
-            "they are purged. A page whose META another writer has replaced has lost its tags: only "
-            "--whole-tenant finds it.",
+            "they are purged. A page whose META another writer has replaced has lost its tags. Where its "
+            "pk names its route (key = \"facetheory\"), the configuration's tags count for it (--config, or "
+            "facetheory.toml); where the pk is a hash, only --whole-tenant finds it, and `untold` counts it.",
         .examples = {"facetheory invalidate /news/42", "facetheory invalidate --tag news --tenant acme",
                      "facetheory invalidate --whole-tenant acme --purge",
                      "facetheory invalidate --tag news --every-page --dry-run",
@@ -160,7 +181,16 @@ class Invalidate final : public Command {
     options.interrupted = interruption.token();
     const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
     std::function<void(const ClosePagesReport&)> progress;
-    if (on_terminal) progress = show_closing;
+    if (on_terminal) {
+      // A pass that goes on begins somewhere in the table.
+      const bool from_the_start = !options.after;
+      const Result<TableDescription> table = session.isr().describe_table();
+      const std::uint64_t rows = from_the_start && table ? table->items : 0;
+      progress = [rows](const ClosePagesReport& report) { show_closing(report, rows); };
+    }
+    const std::optional<Config> config = tag.empty() ? std::nullopt : routes(session);
+    if (config)
+      options.tags_by_route = [&config](const Page& page) { return tags_by_route(*config, page.pk); };
     const ClosePagesReport report = session.isr().close_pages(std::move(options), progress);
     if (on_terminal) static_cast<void>(!::write(STDERR_FILENO, "\r\x1b[K", 4));
     const auto number = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
@@ -169,10 +199,8 @@ class Invalidate final : public Command {
             Field{"removed", number(report.removed)}, Field{"already_closed", number(report.already_closed)},
             Field{"pinned", number(report.pinned)}, Field{"current", number(report.current)},
             Field{"renders_cancelled", number(report.cancelled)},
-            Field{"unreadable", number(report.unreadable)}});
-    if (!dry_run_)
-      add(answer.fields,
-          Field{"reaches", report.complete && report.unreadable == 0 ? kReachesAll : kReachesSome});
+            Field{"unreadable", number(report.unreadable)}, Field{"untold", number(report.untold)}});
+    if (!dry_run_) add(answer.fields, Field{"reaches", reached(report)});
     if (report.complete) return;
     const std::string after = report.next.value_or(kBeginning);
     add(answer.fields, Field{"after", after});
@@ -186,6 +214,22 @@ class Invalidate final : public Command {
       answer.outcome = "interrupted";
       answer.message = "interrupted; " + resume;
     }
+  }
+
+  std::string reached(const ClosePagesReport& report) const {
+    if (!report.complete || report.unreadable > 0) return kReachesSome;
+    if (report.untold > 0) return reaches_all_but(report.untold);
+    return after_ && *after_ != kBeginning ? kReachesRest : kReachesAll;
+  }
+
+  // Which tags the routes give. A mistake in the file is no reason not to invalidate.
+  static std::optional<Config> routes(const Session& session) {
+    if (!session.has_config_file()) return std::nullopt;
+    Result<Config> config = load_config(session.config_file(), Environment::of_process());
+    if (config) return *std::move(config);
+    complain_in_lines("the routes of " + session.config_file() +
+                      " are not used to find the tags of pages: " + config.error().message);
+    return std::nullopt;
   }
 
   Answer invalidate_page(Session& session, const Page& page) const {

@@ -17,6 +17,11 @@ namespace {
 constexpr std::size_t kRowsAtOnce = 200;
 constexpr int kClosingRounds = 5;  // Of a page that others keep changing.
 
+// Pages of the tenant `default` look at more rows than those of none, which the same pass may concern.
+std::string name_of_mark(const Page& page, const std::string& tag) {
+  return mark_pks(page.tenant, tag).back();
+}
+
 class ClosingPass {
  public:
   ClosingPass(const Isr& isr, ClosePagesOptions options,
@@ -31,10 +36,9 @@ class ClosingPass {
   Task<Result<void>> go_over(std::vector<Item> items);
   Task<Result<void>> look_at(const Item& meta);
   Task<Result<void>> settle_lone_lock();
-  bool is_concerned(const Page& page, const MetaRow& meta) const {
-    return is_same_tenant(page.tenant, options_.tenant) &&
-           (options_.tag.empty() || std::ranges::find(meta.tags, options_.tag) != meta.tags.end());
-  }
+  // Whether it may have the tag is not known: another writer has replaced META, and no route tells.
+  enum class Concern { none, concerned, untold };
+  Concern concern_of(const Page& page, std::optional<MetaRow>& meta) const;
   // Does what is to be done with the page. False: META is another by now.
   Task<Result<bool>> settle(const Page& page, const MetaRow& meta);
   Task<Result<std::vector<Mark>>> marks_of_page(const Page& page, const MetaRow& meta);
@@ -47,7 +51,8 @@ class ClosingPass {
   const std::function<void(const ClosePagesReport&)> progress_;
 
   ClosePagesReport report_;
-  std::map<std::string, std::optional<TagRow>, std::less<>> marks_;  // By tag, as far as they were met.
+  std::map<std::string, std::optional<TagRow>, std::less<>>
+      marks_;                 // By name_of_mark, as far as they were met.
   std::optional<Item> lock_;  // The last that was met: it stands before its page's META.
   Duration next_write_{0};    // Monotonic.
 };
@@ -88,6 +93,7 @@ Task<Result<ScanPage>> ClosingPass::scan_repeatedly(Scan scan) {
 Task<Result<void>> ClosingPass::go_over(std::vector<Item> items) {
   for (Item& item : items) {
     if (is_over() || options_.interrupted.stop_requested()) co_return Result<void>();
+    ++report_.rows;
     if (lock_ && lock_->key.pk != item.key.pk) {
       auto settled = co_await settle_lone_lock();
       if (!settled) co_return settled;
@@ -120,6 +126,18 @@ Task<Result<void>> ClosingPass::settle_lone_lock() {
   co_return Result<void>();
 }
 
+ClosingPass::Concern ClosingPass::concern_of(const Page& page, std::optional<MetaRow>& meta) const {
+  if (!meta || !is_same_tenant(page.tenant, options_.tenant)) return Concern::none;
+  if (meta->tags.empty() && meta->seen_marks.empty() && !options_.tag.empty()) {
+    const auto by_route = options_.tags_by_route ? options_.tags_by_route(page) : std::nullopt;
+    if (!by_route) return Concern::untold;
+    restore_tags(meta, *by_route);
+  }
+  const bool has_tag =
+      options_.tag.empty() || std::ranges::find(meta->tags, options_.tag) != meta->tags.end();
+  return has_tag ? Concern::concerned : Concern::none;
+}
+
 Task<Result<void>> ClosingPass::look_at(const Item& item) {
   const Page page = *page_of_pk(item.key.pk);
   auto meta = read_meta(item);
@@ -129,9 +147,11 @@ Task<Result<void>> ClosingPass::look_at(const Item& item) {
     log(LogLevel::warning, "passed over " + to_string(item.key) + ": " + meta.error().message);
     co_return Result<void>();
   }
-  if (!is_concerned(page, *meta)) co_return Result<void>();
   std::optional<MetaRow> now = *std::move(meta);
+  Concern concern = concern_of(page, now);
   for (int round = 0; round < kClosingRounds; ++round) {
+    if (concern == Concern::untold) ++report_.untold;
+    if (concern != Concern::concerned) co_return Result<void>();
     auto settled = co_await settle(page, *now);
     if (settled && *settled) {
       ++report_.seen;
@@ -145,7 +165,7 @@ Task<Result<void>> ClosingPass::look_at(const Item& item) {
     auto read = read_if(*again, read_meta);
     if (!read) co_return std::move(read).error();
     now = *std::move(read);
-    if (!now || !is_concerned(page, *now)) co_return Result<void>();
+    concern = concern_of(page, now);
   }
   co_return restless(page);
 }
@@ -191,23 +211,27 @@ Task<Result<std::vector<Mark>>> ClosingPass::marks_of_page(const Page& page, con
   wanted.emplace_back();  // The tenant as a whole.
   std::vector<std::string> unknown;
   std::ranges::copy_if(wanted, std::back_inserter(unknown),
-                       [&](const std::string& tag) { return !marks_.contains(tag); });
+                       [&](const std::string& tag) { return !marks_.contains(name_of_mark(page, tag)); });
   if (!unknown.empty()) {
+    const bool marked = std::ranges::find(unknown, options_.tag) != unknown.end();
     for (const std::string& tag : unknown)
-      marks_[tag];
+      marks_[name_of_mark(page, tag)];
     auto read = co_await marks_of_tags(isr_, page.tenant, std::move(unknown), Consistency::strong);
     if (!read) {
       marks_.clear();
       co_return std::move(read).error();
     }
     for (Mark& mark : *read)
-      marks_[mark.tag] = mark.row;
-    if (options_.as_if)
-      marks_[options_.tag] = marked_now(isr_, marks_[options_.tag].value_or(TagRow{}), *options_.as_if);
+      marks_[name_of_mark(page, mark.tag)] = mark.row;
+    if (options_.as_if && marked) {
+      auto& row = marks_[name_of_mark(page, options_.tag)];
+      row = marked_now(isr_, row.value_or(TagRow{}), *options_.as_if);
+    }
   }
   std::vector<Mark> marks;
   for (std::string& tag : wanted) {
-    if (const auto& row = marks_.find(tag)->second) marks.push_back({std::move(tag), *row});
+    if (const auto& row = marks_.find(name_of_mark(page, tag))->second)
+      marks.push_back({std::move(tag), *row});
   }
   co_return marks;
 }
@@ -218,7 +242,7 @@ Task<Result<void>> ClosingPass::cancel_render(const Page& page) {
   if (!lock_ || lock_->key.pk != page.pk) co_return Result<void>();
   auto lock = read_lock(*lock_);
   if (!lock || !lock->held_at(isr_.now()) || lock->is_backoff()) co_return Result<void>();
-  const TagRow row = marks_[options_.tag].value_or(TagRow{});
+  const TagRow row = marks_[name_of_mark(page, options_.tag)].value_or(TagRow{});
   const std::int64_t marked = std::max(row.invalidated_at.value_or(0), row.purged_at.value_or(0));
   const std::int64_t allowance = 2 * isr_.settings.clock_skew.count();
   if (lock->acquired_at && *lock->acquired_at + allowance >= marked) co_return Result<void>();

@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/isr.h"
@@ -27,17 +28,23 @@ struct ClosePagesOptions {
   std::optional<std::uint64_t> rate = {};   // Closes or removes at most that many in a second.
   std::optional<std::string> after = {};    // `next` of the pass before.
   std::stop_token interrupted = {};
+  // The tags of a page whose META another writer has replaced, as its route gives them. Null, or without an answer: nobody can
+  // tell whether the page has the tag.
+  std::function<std::optional<std::vector<std::string>>(const Page&)> tags_by_route = {};
 };
 
 struct ClosePagesReport {
-  std::uint64_t seen = 0;                // Pages of that tenant with that tag. Each is one of the next five.
-  std::uint64_t closed = 0;              // Its window, now.
-  std::uint64_t removed = 0;             // After a purge.
-  std::uint64_t already_closed = 0;      // Stale to all readers before.
-  std::uint64_t pinned = 0;              // Left alone: invalidating does not unpin.
-  std::uint64_t current = 0;             // Left alone: rendered since the mark.
-  std::uint64_t cancelled = 0;           // Renders that began before the mark, and cannot publish any more.
-  std::uint64_t unreadable = 0;          // Rows that cannot be understood, logged.
+  std::uint64_t seen = 0;            // Pages of that tenant with that tag. Each is one of the next five.
+  std::uint64_t closed = 0;          // Its window, now.
+  std::uint64_t removed = 0;         // After a purge.
+  std::uint64_t already_closed = 0;  // Stale to all readers before.
+  std::uint64_t pinned = 0;          // Left alone: invalidating does not unpin.
+  std::uint64_t current = 0;         // Left alone: rendered since the mark.
+  std::uint64_t cancelled = 0;       // Renders that began before the mark, and cannot publish any more.
+  std::uint64_t unreadable = 0;      // Rows that cannot be understood, logged.
+  // Pages of the tenant of which nobody can tell whether they have the tag: left alone, and none of those above.
+  std::uint64_t untold = 0;
+  std::uint64_t rows = 0;                // That were looked at, of whatever kind.
   bool complete = false;                 // All pages of the table were looked at.
   std::optional<std::string> next = {};  // Otherwise: where to go on; empty: at the beginning.
   std::optional<Error> stopped_by = {};  // The error that has stopped it, if one has.

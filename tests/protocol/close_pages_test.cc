@@ -52,6 +52,7 @@ class ClosePagesTest : public ProtocolSuite {
       sum.pinned += report.pinned;
       sum.current += report.current;
       sum.cancelled += report.cancelled;
+      sum.untold += report.untold;
       sum.next = options.after = report.next;
       sum.complete = report.complete;
       sum.stopped_by = report.stopped_by;
@@ -91,6 +92,42 @@ TEST_P(ClosePagesTest, PagesOfATagAreClosedForReadersWhoKnowOnlyMetaAndNoOthers)
     EXPECT_EQ(generated_at(page), 0);
   EXPECT_NE(generated_at(untagged), 0);
   EXPECT_NE(generated_at(of_nobody), 0);
+}
+
+TEST_P(ClosePagesTest, PagesWhoseTagsAnotherWriterHasDroppedAreCountedAndClosedWhereTheirRouteTells) {
+  const Page hashed = page_at("hashed");
+  const Page named = *page_of_pk("CACHE#" + tenant_ + "::/news/{slug}?slug=a");
+  const Page elsewhere = *page_of_pk("CACHE#" + tenant_ + "::/about?");
+  for (const Page& page : {hashed, named, elsewhere}) {
+    page_ = page;
+    put("META", {{"s3_key", "theirs.html"}, {"generated_at", now() - 10}, {"revalidate_seconds", 3600}});
+  }
+  publish_page(page_at("ours"), {"home"});
+  mark("news", MarkKind::invalidate);
+  ClosePagesReport report = closing("news");
+  EXPECT_TRUE(report.complete);
+  EXPECT_EQ(report.seen, 0U);
+  if (exact()) {
+    EXPECT_EQ(report.untold, 3U);
+  }
+  ClosePagesOptions options;
+  options.tags_by_route = [&](const Page& page) -> std::optional<std::vector<std::string>> {
+    if (page.pk == named.pk) return std::vector<std::string>{"news"};
+    if (page.pk == elsewhere.pk) return std::vector<std::string>();
+    return std::nullopt;
+  };
+  report = closing("news", options);
+  if (exact()) {
+    EXPECT_EQ(report.closed, 1U);
+    EXPECT_EQ(report.untold, 1U);
+  }
+  EXPECT_EQ(generated_at(named), 0);
+  EXPECT_GT(generated_at(elsewhere), 0);
+  EXPECT_GT(generated_at(hashed), 0);
+  mark("", MarkKind::invalidate);
+  report = closing("");
+  EXPECT_EQ(report.untold, 0U);
+  EXPECT_EQ(generated_at(hashed), 0);
 }
 
 TEST_P(ClosePagesTest, PagesOfAPurgedTenantAreRemovedThoughTheyArePinned) {
