@@ -108,7 +108,8 @@ class Explain final : public Command {
         .about =
             "Finds the route and the page of a request as `serve` with the same options does, reads its "
             "rows, and says what the next request would get. It renders nothing, asks no origin and "
-            "changes no page, but needs the right to write to an lmdb: table, as everybody who reads one. "
+            "changes nothing that may be served, but needs the right to write to an lmdb: table, as "
+            "everybody who reads one. "
             "Where the page that was found is another variant than the request asks for "
             "(Vary), it goes on to that one, as the gateway does. What a running gateway alone knows, such "
             "as an answer that it found not to be storable a moment ago, is not seen.",

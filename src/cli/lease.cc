@@ -5,6 +5,7 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/owner_option.h"
 
 namespace facetheory {
 namespace {
@@ -40,8 +41,7 @@ class Acquire final : public Command {
     arguments.page(page_);
     arguments.seconds("--for", length_, kShortestLease, kForHelp, Arguments::Times::at_most_once,
                       IsrSettings{}.longest_lease);
-    arguments.text("--owner", "NAME", owner_,
-                   "Who you are, for people to read. Default: host name and process.");
+    declare_owner(arguments, owner_);
     arguments.texts("--tag", "TAG", tags_,
                     "A tag that the page will get and does not have yet; may be given several times.");
   }

@@ -138,15 +138,22 @@ std::string to_text(const Answer& answer, std::int64_t now) {
 }
 
 int say(const Answer& answer, bool as_json, std::int64_t now) {
-  if (!answer.message.empty()) (answer.message_has_lines ? complain_in_lines : complain)(answer.message);
+  const auto say_message = [&answer] {
+    if (!answer.message.empty()) (answer.message_has_lines ? complain_in_lines : complain)(answer.message);
+  };
+  // What is shown beside a failure is what it is about: the failure comes last.
+  const bool message_last = answer.text && answer.exit != kDone;
+  if (!message_last) say_message();
   std::string out;
   if (as_json) {
     out = to_json(answer) + "\n";
   } else if (answer.exit == kDone || answer.text) {
     out = to_text(answer, now);
   }
-  if (write_all(STDOUT_FILENO, out)) return answer.exit;
+  const bool written = write_all(STDOUT_FILENO, out);
   const std::string why = std::strerror(errno);
+  if (message_last) say_message();
+  if (written) return answer.exit;
   complain("cannot write the answer to stdout: " + why +
            (answer.exit == kDone ? "; the command itself was carried out (" + answer.outcome + ")" : ""));
   return kFailed;

@@ -62,6 +62,7 @@ Result<void> PageOptions::take_header(const std::string& value) {
   if (content.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
     return refused("the value of '" + name + "' contains a line end");
   }
+  if (!is_utf8(content)) return refused("the value of '" + name + "' is not UTF-8");
   if (name == "etag") return refused("use --etag for that one");
   Headers alone;
   alone.add(name, content);
@@ -73,20 +74,21 @@ Result<void> PageOptions::take_header(const std::string& value) {
   return {};
 }
 
-// As it stands in a header field: "..." or W/"...".
+// As it stands in a header field: "..." or W/"...". Quotes that are missing are added.
 Result<void> PageOptions::take_etag(const std::string& value) {
-  const std::string_view tag = std::string_view(value).substr(value.starts_with("W/\"") ? 2 : 0);
+  const bool weak = value.starts_with("W/");
+  const std::string_view tag = std::string_view(value).substr(weak ? 2 : 0);
   const bool quoted = tag.size() >= 2 && tag.front() == '"' && tag.back() == '"';
   const std::string_view inside = quoted ? tag.substr(1, tag.size() - 2) : tag;
   const auto may_stand = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte > 0x20 && byte != '"' && byte != 0x7f;
   };
-  if (value.empty() || !std::all_of(inside.begin(), inside.end(), may_stand) || !is_utf8(inside)) {
+  if (tag.empty() || !std::all_of(inside.begin(), inside.end(), may_stand) || !is_utf8(inside)) {
     return refused("'" + value +
                    "' is no entity tag: it must be text without spaces, quotes and control characters");
   }
-  etag_ = quoted ? value : '"' + value + '"';
+  etag_ = (weak ? "W/\"" : "\"") + std::string(inside) + '"';
   return {};
 }
 

@@ -92,6 +92,9 @@ class Publish final : public Command {
       return usage("--owner is the owner_token of a request record; name the record with --id");
     PublishOptions options = options_.publish_options();
     options.generated_at = generated_at_;
+    if (const Result<void> good = session.isr_with_bodies().check_to_publish(options_.rendered(""), options);
+        !good)
+      return usage(good.error().message);
     if (*id) options.request = RequestToComplete{.id = **id, .owner_token = owner_};
     Result<std::string> bytes = read_file(body_);
     if (!bytes) return failed(bytes.error());

@@ -4,9 +4,13 @@
 #include <utility>
 #include <variant>
 
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
 #include "facetheory/base/duration.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/owner_option.h"
 #include "facetheory/cli/page_options.h"
 #include "facetheory/cli/request_name.h"
 #include "facetheory/cli/subprocess.h"
@@ -28,8 +32,10 @@ class Regenerate final : public Command {
                 "in the "
                 "order that loses nothing. A command that fails publishes nothing and makes everybody wait a "
                 "little; "
-                "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. It does not "
-                "outlive this program, however that ends. COMMAND finds "
+                "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. One that "
+                "cannot be "
+                "started backs nobody off. If this program is killed, COMMAND is killed with all that it has "
+                "started. COMMAND finds "
                 "FACETHEORY_PK, FACETHEORY_CACHE_KEY, FACETHEORY_TENANT, FACETHEORY_LEASE_TOKEN, "
                 "FACETHEORY_TABLE, "
                 "FACETHEORY_BODIES and, if there was a page, its FACETHEORY_GENERATED_AT in its environment.",
@@ -63,8 +69,7 @@ class Regenerate final : public Command {
     arguments.seconds("--for", length_, kShortestLease,
                       "How long the lease lasts; it is refreshed while COMMAND runs. Default: 10s.",
                       Arguments::Times::at_most_once, IsrSettings{}.longest_lease);
-    arguments.text("--owner", "NAME", owner_,
-                   "Who you are, for people to read. Default: host name and process.");
+    declare_owner(arguments, owner_);
     const auto take_wait = [this](const std::string& value) -> Result<void> {
       const Result<std::chrono::milliseconds> parsed = parse_duration(value);
       if (!parsed) return parsed.error();
@@ -94,7 +99,17 @@ class Regenerate final : public Command {
                               .other_hashes = hashes_without_policy(page, inputs_),
                               .wait = wait_,
                               .even_if_fresh = force_};
-    const auto renderer = [&](const RenderContext& context) { return render(session, context); };
+    std::optional<Error> not_started;
+    const auto renderer = [&](const RenderContext& context) -> Result<Rendered> {
+      RanCommand ran = run_command(session, context);
+      if (!ran.started) {
+        // No render has failed, so nobody is to back off: the lease is given back, as if this had been interrupted.
+        not_started = std::move(ran.output).error();
+        throw boost::system::system_error(boost::asio::error::operation_aborted);
+      }
+      if (!ran.output) return std::move(ran.output).error();
+      return options_.rendered(*std::move(ran.output));
+    };
     const Result<RegenerateOutcome> outcome =
         session.isr_with_bodies().regenerate(page, renderer, std::move(options), interruption.token());
     const bool did_it = outcome && (std::holds_alternative<Regenerated>(*outcome) ||
@@ -106,6 +121,12 @@ class Regenerate final : public Command {
                     .fields = fields_of(page),
                     .message = "interrupted; nothing was published, and the lease of " + to_string(page) +
                                " is free again"};
+    }
+    if (not_started) {
+      Answer answer =
+          not_started->code == ErrorCode::invalid ? usage(not_started->message) : failed(*not_started);
+      append(answer.fields, fields_of(page));
+      return answer;
     }
     if (!outcome) return failed(outcome.error());
     const std::int64_t now = session.now();
@@ -119,11 +140,12 @@ class Regenerate final : public Command {
     if (!inputs_.empty() && !has_id) {
       return Error{ErrorCode::invalid, "--input tells apart what an --id was used for; give --id too"};
     }
+    if (const Result<void> checked = check_inputs(inputs_); !checked) return checked;
     if (const Result<std::string> program = find_program(command_.front()); !program) return program.error();
     return session.isr_with_bodies().check_to_publish(options_.rendered(""), options_.publish_options());
   }
 
-  Result<Rendered> render(Session& session, const RenderContext& context) const {
+  RanCommand run_command(Session& session, const RenderContext& context) const {
     const auto unless_empty = [](const std::string& text) {
       return text.empty() ? std::nullopt : std::optional(text);
     };
@@ -140,9 +162,7 @@ class Regenerate final : public Command {
                                         {"FACETHEORY_LEASE_TOKEN", context.lease.token},
                                         {"FACETHEORY_GENERATED_AT", generated_at()}},
                           .most_output = kMaxBodyBytes};
-    Result<std::string> bytes = facetheory::run(subprocess, context.lost);
-    if (!bytes) return bytes.error();
-    return options_.rendered(*std::move(bytes));
+    return facetheory::run(subprocess, context.lost);
   }
 
   static Answer answer(const Page& page, const AlreadyFresh& fresh, std::int64_t) {

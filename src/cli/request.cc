@@ -83,6 +83,10 @@ class Claim final : public OfRequest {
   }
   Answer run(Session& session) override {
     const Page page = named_page(session);
+    if (has_policy()) {
+      const Result<void> checked = check_inputs(inputs_);
+      if (!checked) return usage(checked.error().message);
+    }
     const Result<ClaimOutcome> outcome = claim(session, page);
     if (!outcome) return failed(outcome.error());
     if (const auto* claimed = std::get_if<RequestClaim>(&*outcome)) {
@@ -105,7 +109,7 @@ class Claim final : public OfRequest {
   Result<ClaimOutcome> claim(Session& session, const Page& page) const {
     std::map<std::string, std::string> inputs = inputs_;
     std::vector<std::string> others;
-    if (revalidate_ || history_ || ttl_) {
+    if (has_policy()) {
       const PublishPolicy policy{revalidate_, static_cast<int>(history_.value_or(0)), ttl_};
       others = hashes_without_policy(page, inputs_);
       inputs = request_inputs(page, policy, inputs_);
@@ -126,6 +130,8 @@ class Claim final : public OfRequest {
     append(answer.fields, fields_of(row));
     return answer;
   }
+
+  bool has_policy() const { return revalidate_ || history_ || ttl_; }
 
   std::map<std::string, std::string> inputs_;
   std::chrono::seconds length_{30};

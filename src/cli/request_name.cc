@@ -19,6 +19,16 @@ Result<void> take_part(const std::string& value, std::optional<std::string>& int
 
 }  // namespace
 
+Result<void> check_inputs(const std::map<std::string, std::string>& inputs) {
+  for (const std::string_view ours : kInputsOfPolicy) {
+    if (!inputs.contains(std::string(ours))) continue;
+    return Error{ErrorCode::invalid,
+                 "--input: '" + std::string(ours) +
+                     "' is an input already, of the page or its policy; choose another name"};
+  }
+  return {};
+}
+
 void RequestName::declare(Arguments& arguments, std::string about) {
   const auto take = [this](const std::string& value) -> Result<void> {
     Result<std::string> id = key_of_request_id(value);

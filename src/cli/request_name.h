@@ -1,6 +1,7 @@
 // How a command line names the record of a request: by its idempotency key, or by the deploy and the policy that the key is made of.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "facetheory/isr/page.h"
 
 namespace facetheory {
+
+// Of --input beside a policy: an input by the name of one of the policy's would hide that the policy has changed.
+Result<void> check_inputs(const std::map<std::string, std::string>& inputs);
 
 class RequestName {
  public:

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -30,7 +32,6 @@ using std::chrono::steady_clock;
 
 constexpr std::array kInterruptions = {SIGINT, SIGTERM, SIGHUP};
 constexpr milliseconds kPatience{2000};  // Between SIGTERM and SIGKILL.
-constexpr milliseconds kLookEvery{10};   // For the end of a process that has closed its stdout.
 
 std::atomic<pid_t> running_group = 0;
 
@@ -82,8 +83,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 Error cannot_start(const std::string& name, int error) {
-  return Error{ErrorCode::invalid, "cannot start '" + name + "': " + std::strerror(error) +
-                                       "; name a program in PATH, or its path, after --"};
+  std::string remedy = "name a program in PATH, or its path, after --";
+  if (error == ENOEXEC) remedy = "the first line of a script must name its interpreter: #!/bin/sh";
+  return Error{ErrorCode::invalid, "cannot start '" + name + "': " + std::strerror(error) + "; " + remedy};
 }
 
 // --- between fork() and exec(): other threads may have held any lock, so nothing but system calls -------------------------
@@ -93,20 +95,27 @@ struct Launch {
   char* const* words;
   char* const* variables;
   int output;
-  int trouble;    // Where errno goes, if it cannot be started; closed when it was.
-  pid_t starter;  // This process.
+  int trouble;  // Where errno goes, if it cannot be started; closed when it was.
+  int alive;  // Ends when this process does. What is written before means that the guard is not needed any more.
+  int report;  // Where the guard tells of the command.
   sigset_t mask;
 };
 
-[[noreturn]] void become_command(const Launch& launch) {
+// First, that the command is there; and then, how it has ended.
+struct Report {
+  pid_t command = 0;
+  bool by_signal = false;
+  int number = 0;  // Of the signal, or the exit code.
+};
+
+[[noreturn]] void become_command(const Launch& launch, pid_t guard) {
   const auto give_up = [&launch] {
     const int error = errno;
     static_cast<void>(!::write(launch.trouble, &error, sizeof error));
     ::_exit(127);
   };
-  // Our thread waits for the command as long as it runs, so its end is that of the process.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launch.starter) ::_exit(127);
+  if (::getppid() != guard) ::_exit(127);
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(launch.output, STDOUT_FILENO) < 0) give_up();
@@ -118,35 +127,177 @@ struct Launch {
   ::_exit(127);
 }
 
-// Waits for the end of `alive`, whose other end only this process has. If nothing was written before, it was killed.
-[[noreturn]] void become_guard(int alive, pid_t group) {
-  ::setsid();  // Out of reach of what is sent to our group, or typed at our terminal.
-  ::dup2(alive, 0);
-  if (::close_range(1, ~0U, 0) != 0) {
-    for (int fd = 1; fd < 1024; ++fd)
+// Those that this process has at this moment.
+void kill_children() {
+  const int file = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  char text[4096];  // Numbers, each with a space behind it.
+  pid_t pid = 0;
+  ssize_t n = 0;
+  while ((n = ::read(file, text, sizeof text)) > 0) {
+    for (ssize_t i = 0; i < n; ++i) {
+      if (text[i] != ' ') {
+        pid = pid * 10 + (text[i] - '0');
+        continue;
+      }
+      ::kill(pid, SIGKILL);
+      pid = 0;
+    }
+  }
+  ::close(file);
+}
+
+// The children of whoever dies fall to the guard, until there are none.
+void kill_all(pid_t group) {
+  constexpr int kRounds = 5000;
+  constexpr timespec kPause{0, 1'000'000};
+  ::kill(-group, SIGKILL);
+  for (int round = 0; round < kRounds; ++round) {
+    kill_children();
+    pid_t gone = 0;
+    do {
+      gone = ::waitpid(-1, nullptr, WNOHANG);
+    } while (gone > 0);
+    if (gone < 0 && errno == ECHILD) return;
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+// The parent of the command, and of all its descendants that lose theirs.
+[[noreturn]] void become_guard(const Launch& launch) {
+  ::setpgid(0, 0);  // Out of reach of what is typed at our terminal; no signal ends it, they are all blocked.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGCHLD);
+  const int ended = ::signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t guard = ::getpid();
+  Report report;
+  report.command = ended < 0 ? -1 : ::fork();
+  if (report.command < 0) {
+    const int error = errno;
+    static_cast<void>(!::write(launch.trouble, &error, sizeof error));
+    ::_exit(127);
+  }
+  if (report.command == 0) become_command(launch, guard);
+  ::setpgid(report.command,
+            report.command);  // Whoever is first: nobody may signal the group before it is there.
+  ::dup2(launch.alive, 0);
+  ::dup2(launch.report, 1);
+  ::dup2(ended, 2);
+  if (::close_range(3, ~0U, 0) != 0) {
+    for (int fd = 3; fd < 1024; ++fd)
       ::close(fd);
   }
-  char byte = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(0, &byte, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n <= 0) ::kill(-group, SIGKILL);
-  ::_exit(0);
+  static_cast<void>(!::write(1, &report, sizeof report));
+  for (bool told = false;;) {
+    pollfd waiting[2] = {{.fd = 0, .events = POLLIN, .revents = 0},
+                         {.fd = 2, .events = POLLIN, .revents = 0}};
+    ::poll(waiting, 2, -1);
+    signalfd_siginfo one{};
+    while (::read(2, &one, sizeof one) > 0) {
+    }
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(report.command);
+    // It is not reaped: until this guard has ended, its id is nobody else's.
+    if (!told && ::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == report.command) {
+      report.by_signal = info.si_code != CLD_EXITED;
+      report.number = info.si_status;
+      static_cast<void>(!::write(1, &report, sizeof report));
+      told = true;
+    }
+    if (waiting[0].revents == 0) continue;
+    char byte = 0;
+    if (::read(0, &byte, 1) <= 0) kill_all(report.command);
+    ::_exit(0);
+  }
 }
 
 // --- here again -----------------------------------------------------------------------------------------------------------
 
-// The child's process id, which is also that of its group.
-Result<pid_t> spawn(const Subprocess& subprocess, int output) {
+bool read_whole(int fd, void* into, std::size_t size) {
+  ssize_t n = 0;
+  do {
+    n = ::read(fd, into, size);
+  } while (n < 0 && errno == EINTR);
+  return n == static_cast<ssize_t>(size);
+}
+
+class Pipe {
+ public:
+  static Result<Pipe> open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return trouble("cannot make a pipe", errno);
+    return Pipe(ends);
+  }
+  int output() const { return output_->get(); }
+  int input() const { return input_->get(); }
+  void close_output() { output_->close(); }
+  void close_input() { input_->close(); }
+
+ private:
+  explicit Pipe(const int* ends)
+      : output_(std::make_unique<FileDescriptor>(ends[0])),
+        input_(std::make_unique<FileDescriptor>(ends[1])) {}
+  std::unique_ptr<FileDescriptor> output_;
+  std::unique_ptr<FileDescriptor> input_;
+};
+
+// A command that runs, and its guard. Its group has its number.
+class GuardedCommand {
+ public:
+  GuardedCommand(pid_t guard, pid_t command, Pipe alive, Pipe report)
+      : guard_(guard), command_(command), alive_(std::move(alive)), report_(std::move(report)) {}
+  ~GuardedCommand() {
+    if (guard_ > 0) dismiss(guard_, alive_);
+  }
+  GuardedCommand(GuardedCommand&& other) noexcept
+      : guard_(std::exchange(other.guard_, -1)),
+        command_(other.command_),
+        alive_(std::move(other.alive_)),
+        report_(std::move(other.report_)) {}
+  GuardedCommand& operator=(GuardedCommand&&) = delete;
+
+  static Result<GuardedCommand> start(const Subprocess& subprocess, int output);
+
+  pid_t group() const { return command_; }
+  int ended() const { return report_.output(); }  // Readable then.
+  bool has_ended() const {
+    pollfd waiting{.fd = ended(), .events = POLLIN, .revents = 0};
+    return ::poll(&waiting, 1, 0) > 0;
+  }
+  // Waits for its end.
+  Report wait() const {
+    Report report;
+    if (!read_whole(ended(), &report, sizeof report)) report = {command_, true, SIGKILL};  // With its guard.
+    return report;
+  }
+
+ private:
+  static void dismiss(pid_t guard, const Pipe& alive) {
+    const char over = '.';
+    static_cast<void>(!::write(alive.input(), &over, 1));
+    while (::waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  pid_t guard_;
+  pid_t command_;
+  Pipe alive_;
+  Pipe report_;
+};
+
+Result<GuardedCommand> GuardedCommand::start(const Subprocess& subprocess, int output) {
   const std::string& name = subprocess.words.front();
   const Result<std::string> program = find_program(name);
   if (!program) return program.error();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return trouble("cannot make a pipe", errno);
-  const FileDescriptor failure(ends[0]);
-  FileDescriptor told(ends[1]);
-
+  Result<Pipe> failure = Pipe::open();
+  Result<Pipe> alive = Pipe::open();
+  Result<Pipe> report = Pipe::open();
+  for (const Result<Pipe>* pipe : {&failure, &alive, &report}) {
+    if (!*pipe) return pipe->error();
+  }
   std::vector<std::string> words = subprocess.words;
   std::vector<std::string> variables = environment_with(subprocess.variables);
   const std::vector<char*> word_pointers = pointers(words);
@@ -155,95 +306,66 @@ Result<pid_t> spawn(const Subprocess& subprocess, int output) {
                 .words = word_pointers.data(),
                 .variables = variable_pointers.data(),
                 .output = output,
-                .trouble = told.get(),
-                .starter = ::getpid(),
+                .trouble = failure->input(),
+                .alive = alive->output(),
+                .report = report->input(),
                 .mask = {}};
-  // It starts with the signals as we found them.
-  ::pthread_sigmask(SIG_BLOCK, nullptr, &launch.mask);
+  // The command starts with the signals as we found them, the guard with none.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  launch.mask = before;
   for (const int signal : kInterruptions)
     sigdelset(&launch.mask, signal);
-
-  const pid_t pid = ::fork();
-  if (pid < 0) return trouble("cannot start a process", errno);
-  if (pid == 0) become_command(launch);
-  ::setpgid(pid, pid);  // Whoever is first: nobody may signal the group before it is there.
-  told.close();
+  const pid_t guard = ::fork();
+  if (guard == 0) {
+    ::close(alive->input());
+    ::close(report->output());
+    become_guard(launch);
+  }
+  const int fork_error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (guard < 0) return trouble("cannot start a process", fork_error);
+  failure->close_input();
+  alive->close_output();
+  report->close_input();
+  Report there;
+  const bool is_there = read_whole(report->output(), &there, sizeof there);
   int error = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(failure.get(), &error, sizeof error);
-  } while (n < 0 && errno == EINTR);
-  if (n == 0) return pid;
-  ::waitpid(pid, nullptr, 0);
-  return cannot_start(name, error);
+  const bool refused = read_whole(failure->output(), &error, sizeof error);
+  GuardedCommand command(guard, there.command, *std::move(alive), *std::move(report));
+  if (!is_there) return trouble("cannot start a process", error);
+  if (refused) return cannot_start(name, error);
+  return command;
 }
 
-// Kills a group when this process is gone before it says otherwise.
-class Guard {
- public:
-  explicit Guard(pid_t group) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    alive_ = ends[1];
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::close(ends[1]);
-      become_guard(ends[0], group);
-    }
-    ::close(ends[0]);
-  }
-  ~Guard() {
-    if (alive_ < 0) return;
-    const char over = '.';
-    static_cast<void>(!::write(alive_, &over, 1));
-    ::close(alive_);
-    while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
- private:
-  int alive_ = -1;
-  pid_t pid_ = -1;
-};
-
-bool has_ended(pid_t pid) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid;
-}
-
-int reap(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  running_group = 0;
-  return status;
-}
-
-void stop_group(pid_t pid) {
-  ::kill(-pid, SIGTERM);
-  ::kill(-pid, SIGCONT);
+void stop_group(const GuardedCommand& command) {
+  const pid_t group = command.group();
+  ::kill(-group, SIGTERM);
+  ::kill(-group, SIGCONT);
+  pollfd waiting{.fd = command.ended(), .events = POLLIN, .revents = 0};
   const auto give_up = steady_clock::now() + kPatience;
-  while (!has_ended(pid) && steady_clock::now() < give_up)
-    std::this_thread::sleep_for(kLookEvery);
-  // Also what the command left behind. Until it is reaped, its id is nobody else's.
-  ::kill(-pid, SIGKILL);
-  reap(pid);
+  for (auto left = kPatience; left > milliseconds(0);
+       left = std::chrono::ceil<milliseconds>(give_up - steady_clock::now())) {
+    if (::poll(&waiting, 1, static_cast<int>(left.count())) > 0) break;
+  }
+  // Also what the command left behind.
+  ::kill(-group, SIGKILL);
+  static_cast<void>(command.wait());
 }
 
 enum class Ended { complete, too_much, stopped };
 
 // Reads to the end of the output and of the process.
-Ended collect(int output, int stopped, pid_t pid, std::size_t most, std::string& bytes) {
+Ended collect(int output, int stopped, const GuardedCommand& command, std::size_t most, std::string& bytes) {
   std::array<pollfd, 2> waiting = {pollfd{.fd = stopped, .events = POLLIN, .revents = 0},
                                    pollfd{.fd = output, .events = POLLIN, .revents = 0}};
   bool open = true;
   std::array<char, std::size_t{64} * 1024> buffer;
-  while (open || !has_ended(pid)) {
-    waiting[1].fd = open ? output : -1;
-    ::poll(waiting.data(), waiting.size(), open ? -1 : static_cast<int>(kLookEvery.count()));
+  while (open || !command.has_ended()) {
+    waiting[1].fd = open ? output : command.ended();
+    ::poll(waiting.data(), waiting.size(), -1);
     if (waiting[0].revents != 0) return Ended::stopped;
     if (!open || waiting[1].revents == 0) continue;
     const ssize_t n = ::read(output, buffer.data(), buffer.size());
@@ -253,6 +375,34 @@ Ended collect(int output, int stopped, pid_t pid, std::size_t most, std::string&
     if (bytes.size() > most) return Ended::too_much;
   }
   return Ended::complete;
+}
+
+// What became of a command that was started.
+Result<std::string> output_of(const Subprocess& subprocess, const GuardedCommand& command, int output,
+                              int stopped, std::stop_token stop) {
+  std::string bytes;
+  Ended ended = Ended::complete;
+  {
+    const std::stop_callback on_stop(std::move(stop), [stopped] { raise_event(stopped); });
+    ended = collect(output, stopped, command, subprocess.most_output, bytes);
+  }
+  const std::string& name = subprocess.words.front();
+  if (ended != Ended::complete) stop_group(command);
+  if (ended == Ended::stopped) return Error{ErrorCode::unavailable, "'" + name + "' was stopped"};
+  if (ended == Ended::too_much) {
+    return Error{ErrorCode::invalid, "'" + name + "' printed more than " +
+                                         std::to_string(subprocess.most_output >> 20) +
+                                         " MiB, the most that a body may have"};
+  }
+  const Report report = command.wait();
+  if (report.by_signal) {
+    return Error{ErrorCode::unavailable, "'" + name + "' was ended by signal " +
+                                             std::to_string(report.number) + " (" +
+                                             ::strsignal(report.number) + ")"};
+  }
+  if (report.number != 0)
+    return Error{ErrorCode::unavailable, "'" + name + "' exited with " + std::to_string(report.number)};
+  return bytes;
 }
 
 }  // namespace
@@ -284,43 +434,19 @@ Result<std::string> find_program(const std::string& name) {
   return cannot_start(name, error);
 }
 
-Result<std::string> run(const Subprocess& subprocess, std::stop_token stop) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return trouble("cannot make a pipe", errno);
-  const FileDescriptor output(ends[0]);
-  FileDescriptor input(ends[1]);
+RanCommand run(const Subprocess& subprocess, std::stop_token stop) {
+  Result<Pipe> output = Pipe::open();
+  if (!output) return {false, output.error()};
   const FileDescriptor stopped(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (stopped.get() < 0) return trouble("cannot make an eventfd", errno);
-
-  const Result<pid_t> pid = spawn(subprocess, input.get());
-  if (!pid) return pid.error();
-  running_group = *pid;
-  const Guard guard(*pid);
-  input.close();
-  std::string bytes;
-  Ended ended = Ended::complete;
-  {
-    const std::stop_callback on_stop(std::move(stop), [&stopped] { raise_event(stopped.get()); });
-    ended = collect(output.get(), stopped.get(), *pid, subprocess.most_output, bytes);
-  }
-  const std::string& name = subprocess.words.front();
-  if (ended != Ended::complete) stop_group(*pid);
-  if (ended == Ended::stopped) return Error{ErrorCode::unavailable, "'" + name + "' was stopped"};
-  if (ended == Ended::too_much) {
-    return Error{ErrorCode::invalid, "'" + name + "' printed more than " +
-                                         std::to_string(subprocess.most_output >> 20) +
-                                         " MiB, the most that a body may have"};
-  }
-  const int status = reap(*pid);
-  if (WIFSIGNALED(status)) {
-    return Error{ErrorCode::unavailable, "'" + name + "' was ended by signal " +
-                                             std::to_string(WTERMSIG(status)) + " (" +
-                                             ::strsignal(WTERMSIG(status)) + ")"};
-  }
-  if (WEXITSTATUS(status) != 0) {
-    return Error{ErrorCode::unavailable, "'" + name + "' exited with " + std::to_string(WEXITSTATUS(status))};
-  }
-  return bytes;
+  if (stopped.get() < 0) return {false, trouble("cannot make an eventfd", errno)};
+  const Result<GuardedCommand> command = GuardedCommand::start(subprocess, output->input());
+  if (!command) return {false, command.error()};
+  running_group = command->group();
+  output->close_input();
+  Result<std::string> bytes =
+      output_of(subprocess, *command, output->output(), stopped.get(), std::move(stop));
+  running_group = 0;
+  return {true, std::move(bytes)};
 }
 
 void kill_subprocess() {

@@ -1,7 +1,8 @@
 // Runs a command, without a shell, and captures what it prints.
 //
 // It gets a process group of its own, so that all of it can be stopped; stdin is empty and stderr is ours. None of
-// our files and pipes reaches it. It does not outlive us: when this process is gone, even by SIGKILL, a guard kills the group.
+// our files and pipes reaches it. It does not outlive us: its parent is a guard, to whom all that it starts falls back, whatever
+// sessions and groups they make; when this process is gone, even by SIGKILL, the guard kills them all.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +27,13 @@ struct Subprocess {
   std::size_t most_output = 0;
 };
 
-// Its stdout, complete. An error if it cannot be started, exits with anything but 0, is ended by a signal or prints
-// too much. When `stop` is asked to, its group gets SIGTERM and, two seconds later, SIGKILL.
-Result<std::string> run(const Subprocess& subprocess, std::stop_token stop);
+struct RanCommand {
+  bool started = false;  // It was never run: `output` says why; `invalid` if nobody could have run it.
+  Result<std::string>
+      output;  // Its stdout, complete. An error if it exits with anything but 0, is ended by a signal or prints too much.
+};
+// When `stop` is asked to, its group gets SIGTERM and, two seconds later, SIGKILL.
+RanCommand run(const Subprocess& subprocess, std::stop_token stop);
 
 // Ends the command that run() has started, if there is one, at once. For when this process is about to end.
 void kill_subprocess();

@@ -5,18 +5,33 @@
 namespace facetheory {
 namespace {
 
+// Which stores are used and why; that is known whether or not they answer.
+Fields chosen(Session& session) {
+  Fields fields{Field{"table_by", session.stores().table.why}, Field{"bodies", session.bodies_name()},
+                Field{"bodies_by", session.stores().bodies.why}};
+  const std::string trouble = trouble_between(session.stores());
+  if (!trouble.empty()) add(fields, Field{"trouble", trouble});
+  return fields;
+}
+
 Answer described(Session& session, std::string outcome) {
   const Result<TableDescription> description = session.isr().describe_table();
   if (!description) return failed(description.error());
   Answer answer =
-      done(std::move(outcome),
-           {Field{"uri", description->uri}, Field{"status", description->status},
-            Field{"items", static_cast<std::int64_t>(description->items)},
-            Field{"expires_rows", description->expires_rows}, Field{"table_by", session.stores().table.why},
-            Field{"bodies", session.bodies_name()}, Field{"bodies_by", session.stores().bodies.why}});
-  const std::string trouble = trouble_between(session.stores());
-  if (!trouble.empty()) add(answer.fields, Field{"trouble", trouble});
+      done(std::move(outcome), {Field{"uri", description->uri}, Field{"status", description->status},
+                                Field{"items", static_cast<std::int64_t>(description->items)},
+                                Field{"expires_rows", description->expires_rows}});
+  append(answer.fields, chosen(session));
   return answer;
+}
+
+// Of a table that cannot be described: what was meant by it comes first, and then what went wrong.
+Answer undescribed(Session& session, Answer why) {
+  Answer shown = done("failed", {Field{"uri", session.table_name()}});
+  append(shown.fields, chosen(session));
+  why.text = to_text(shown, session.now());
+  append(why.fields, std::move(shown.fields));
+  return why;
 }
 
 class Create final : public Command {
@@ -44,22 +59,32 @@ class Describe final : public Command {
  public:
   std::string name() const override { return "table describe"; }
   CommandHelp help() const override {
-    return {.summary = "Shows which table is used, and its state.",
-            .about =
-                "Shows the URI that opens the table, by what it was chosen (table_by: an option, a variable, "
-                "a line of the "
-                "configuration, the default), its status, how many rows it holds (DynamoDB counts "
-                "them every six "
-                "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
-                "`facetheory "
-                "gc` does. Likewise which bodies are used, and by what they were chosen; `trouble` is why "
-                "pages cannot be kept in these two.",
-            .examples = {"facetheory table describe --json"},
-            .outcomes = {
-                {"done", 0, "With uri, status, items, expires_rows, table_by, bodies, bodies_by, trouble."}}};
+    return {
+        .summary = "Shows which table is used, and its state.",
+        .about =
+            "Shows the URI that opens the table, by what it was chosen (table_by: an option, a variable, "
+            "a line of the "
+            "configuration, the default), its status, how many rows it holds (DynamoDB counts "
+            "them every six "
+            "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
+            "`facetheory "
+            "gc` does. Likewise which bodies are used, and by what they were chosen; `trouble` is why "
+            "pages cannot be kept in these two.",
+        .examples = {"facetheory table describe --json"},
+        .outcomes = {
+            {"done", 0, "With uri, status, items, expires_rows, table_by, bodies, bodies_by, trouble."},
+            {"failed", 1, "The table cannot be reached; with uri, table_by, bodies, bodies_by, trouble."}}};
   }
   void declare(Arguments&) override {}
-  Answer run(Session& session) override { return described(session, "done"); }
+  Answer run(Session& session) override {
+    session.stores();  // Where these cannot be told, there is nothing to show.
+    try {
+      Answer answer = described(session, "done");
+      return answer.exit == kDone ? answer : undescribed(session, std::move(answer));
+    } catch (Refusal& refusal) {
+      return undescribed(session, std::move(refusal.answer));
+    }
+  }
 };
 
 }  // namespace

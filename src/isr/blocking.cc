@@ -11,6 +11,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
@@ -246,6 +247,9 @@ struct RenderingThread {
       : ended(executor, 1), thread([this, &renderer, context = std::move(context)] {
           try {
             rendered.emplace(renderer(context));
+          } catch (const boost::system::system_error& error) {
+            if (error.code() == boost::asio::error::operation_aborted) cancelled = true;
+            rendered.emplace(Error{ErrorCode::internal, error.what()});
           } catch (const std::exception& error) {
             rendered.emplace(Error{ErrorCode::internal, error.what()});
           }
@@ -254,6 +258,7 @@ struct RenderingThread {
   ~RenderingThread() { thread.join(); }
 
   std::optional<Result<Rendered>> rendered;
+  bool cancelled = false;  // By itself.
   RenderEnded ended;
   std::thread thread;
 };
@@ -274,7 +279,7 @@ Result<RegenerateOutcome> BlockingIsr::regenerate(Page page, BlockingRenderer re
     rendering = std::make_unique<RenderingThread>(co_await boost::asio::this_coro::executor, renderer,
                                                   std::move(context));
     co_await rendering->ended.async_receive(boost::asio::use_awaitable);
-    if (interrupted.stop_requested())
+    if (interrupted.stop_requested() || rendering->cancelled)
       throw boost::system::system_error(boost::asio::error::operation_aborted);
     co_return *std::move(rendering->rendered);
   };

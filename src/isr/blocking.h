@@ -80,7 +80,8 @@ class BlockingIsr {
   ClosePagesReport close_pages(ClosePagesOptions options,
                                std::function<void(const ClosePagesReport&)> progress = {});
 
-  // Called on a thread of its own while the lease is refreshed. It should end soon after `lost` asks it to.
+  // Called on a thread of its own while the lease is refreshed. It should end soon after `lost` asks it to. As a Renderer it may
+  // say by operation_aborted that nothing was rendered and nothing has failed.
   using BlockingRenderer = std::function<Result<Rendered>(RenderContext)>;
   // When `interrupted` is asked to stop, `lost` is too, the lease is given back, the record handed back, and the
   // outcome is RenderFailed.

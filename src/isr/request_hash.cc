@@ -97,6 +97,8 @@ std::string request_hash(const std::map<std::string, std::string>& inputs) {
 
 std::map<std::string, std::string> request_inputs(const Page& page, const PublishPolicy& policy,
                                                   std::map<std::string, std::string> own) {
+  for (const std::string_view ours : kInputsOfPolicy)
+    own.erase(std::string(ours));
   own.emplace("page", page.pk);
   own.emplace("history", std::to_string(policy.history));
   if (policy.revalidate) own.emplace("revalidate_seconds", std::to_string(policy.revalidate->count()));

@@ -106,6 +106,16 @@ TEST(RequestHash, IsTheHashOfTheCanonicalForm) {
             "d4d71d28282d306f8ba8d3b28118b239e3f7bfb5b9088b7dbcc26c0c52b0298f");
 }
 
+TEST(RequestHash, HasThePolicyWhateverTheCallersOwnInputsAreCalled) {
+  const Page page{.pk = "CACHE#0"};
+  const PublishPolicy policy{.revalidate = std::chrono::seconds(60), .history = 2};
+  for (const char* name : {"page", "history", "revalidate_seconds", "ttl_seconds"}) {
+    EXPECT_EQ(request_inputs(page, policy, {{name, "9"}, {"a", "b"}}),
+              request_inputs(page, policy, {{"a", "b"}}))
+        << name;
+  }
+}
+
 TEST(RequestHash, TellsInputsApartThatLookAlikeWhenJoined) {
   EXPECT_NE(request_hash({{"a", "b\",\"c\":\"d"}}), request_hash({{"a", "b"}, {"c", "d"}}));
   EXPECT_NE(request_hash({{"a", ""}}), request_hash({{"", "a"}}));

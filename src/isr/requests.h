@@ -5,6 +5,7 @@
 // its key: its record carries a time until which it is in progress, and is taken over afterwards.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -42,7 +43,9 @@ struct PublishPolicy {
   std::optional<std::chrono::seconds> ttl = {};
 };
 // The inputs of a request by default: `page` (its pk, which is made of tenant and cache key), `revalidate_seconds`, `history`,
-// `ttl_seconds`; and the caller's own, which win over these.
+// `ttl_seconds`; and the caller's own. No name of the caller's takes the place of one of these four.
+inline constexpr std::array<std::string_view, 4> kInputsOfPolicy = {"page", "history", "revalidate_seconds",
+                                                                    "ttl_seconds"};
 std::map<std::string, std::string> request_inputs(const Page& page, const PublishPolicy& policy,
                                                   std::map<std::string, std::string> own = {});
 // The hashes of the same request by whoever knows nothing of its policy: an earlier version of this library, a service that

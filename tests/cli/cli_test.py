@@ -10,6 +10,8 @@ import base64
 import difflib
 import hashlib
 import inspect
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -171,7 +173,7 @@ def malformed_keys_and_names_are_refused(cli):
     cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "a=2").is_("usage", 2).says("'a' is given twice")
     for token in ("a\x01b", b"\xff".decode(errors="surrogateescape")):
         cli("lease", "refresh", "/x", "--token", token).is_("usage", 2).says("--token: ")
-    for header in ("nocolon", ": x", "a b: c", "Content-Type: x", "a: b\nc"):
+    for header in ("nocolon", ": x", "a b: c", "Content-Type: x", "a: b\nc", b"a: \xff".decode(errors="surrogateescape")):
         cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--header", header).is_("usage", 2).says("--header: ")
 
 
@@ -247,6 +249,8 @@ def a_key_is_computed_without_a_table(cli):
 
 def a_lease_is_acquired_refreshed_and_released(cli):
     now = int(time.time())
+    for command in (["lease", "acquire", "/x"], ["regenerate", "/x", "--revalidate", "1h"]):
+        cli(*command, "--owner", "n" * 513, *(["--", "true"] if command[0] == "regenerate" else [])).is_("usage", 2).says("--owner", "512")
     first = cli("lease", "acquire", "/x", "--for", "30s", "--owner", "me").is_("acquired", pk=f"CACHE#{sha256('/x')}")
     between(now + 30, first["lease_expires_at"], now + 40)
     between(now, first["acquired_at"], now + 10)
@@ -343,6 +347,7 @@ def the_guards_hold(cli):
     publish("/m", "--generated-at", "1000").is_("published", generated_at=1000)
     publish("/m", "--generated-at", "1000", "--guard", "monotonic").is_("superseded", 3, generated_at=1000)
     publish("/m", "--generated-at", "999").is_("superseded", 3)
+    publish("/ahead", "--generated-at", str(int(time.time()) + 1000)).is_("usage", 2).says("generated_at must be a time")
     publish("/m", "--generated-at", "1001", "--guard", "monotonic").is_("published", generated_at=1001)
 
 
@@ -578,6 +583,18 @@ def the_ways_to_name_a_request_are_checked(cli):
 
 # --- Invalidation and cleanup ---
 
+def a_table_that_cannot_be_reached_is_described_as_far_as_it_is_known(cli):
+    cli = unnamed(cli).with_environment(FACETHEORY_TABLE="dynamodb:away", AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:1", AWS_REGION="eu-west-1",
+                                        AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_MAX_ATTEMPTS="1")
+    cli("table", "describe", "--bodies", "file:b").is_("failed", 1, code="unavailable", table_by="FACETHEORY_TABLE", bodies_by="--bodies")
+    answer = cli.shell("$FT table describe --bodies file:b 2>&1")
+    same(answer.code, 1)
+    lines = answer.out.decode().splitlines()
+    same((lines[0], [line.split()[0] for line in lines[1:5]], "dynamodb:away" in lines[1], lines[-1].startswith("facetheory: ")),
+         ("failed", ["uri", "table_by", "bodies", "bodies_by"], True, True))
+    cli("table", "describe", "--table", "lmdb:/proc/none", "--bodies", "file:b").is_("failed", 1, table_by="--table", bodies_by="--bodies")
+
+
 def a_page_is_invalidated_once_and_for_all(cli):
     cli("invalidate", "/x").is_("nothing", had_page=False, had_lease=False)
     same(cli("table", "describe")["items"], 0)
@@ -629,7 +646,7 @@ def the_answer_says_whom_an_invalidation_reaches(cli):
     cli.publish("/x", "--tag", "news")
     for words in (["--tag", "news"], ["--tag", "news", "--purge"], ["--whole-tenant", "acme"]):
         same("not readers that know only META" in cli("invalidate", *words)["reaches"], True)
-    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", reaches="every reader")
+    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", reaches="every reader", untold=0)
     same("reaches" in cli("invalidate", "/x"), False)
 
 
@@ -662,6 +679,38 @@ def every_page_of_a_purged_tenant_is_removed(cli):
     same(len(cli("versions", "/a", "--tenant", "acme")["versions"]), 1)
 
 
+REST = "every reader, if the passes before this one left no page untold"
+
+
+def the_progress_of_a_pass_is_shown_on_a_terminal(cli):
+    for i in range(3):
+        cli.publish(f"/{i}", "--tag", "news")
+
+    def on_a_terminal(*words):
+        ours, theirs = os.openpty()
+        process = subprocess.Popen([cli.program, "--json", "invalidate", "--tag", "news", "--every-page", *words], cwd=cli.folder,
+                                   env=cli.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        except OSError:  # All who had it open have ended.
+            pass
+        os.close(ours)
+        out, _ = process.communicate(timeout=60)
+        same(process.returncode, 0)
+        return json.loads(out), shown.decode()
+
+    answer, shown = on_a_terminal("--limit", "1")
+    same((answer["closed"], "0 %" in shown or "[#" in shown, shown.endswith("\r\x1b[K")), (1, True, True))
+    # Of a pass that goes on nobody can say how much of the table is behind it.
+    answer, shown = on_a_terminal("--after", answer["after"])
+    same((answer["closed"], "%" in shown, "closed 2" in shown), (2, False, True))
+    answer, shown = on_a_terminal()
+    same(("[####################] 100 %, pages 3, closed 0" in shown, answer["already_closed"]), (True, 3))
+
+
 def a_pass_over_every_page_goes_on_where_it_stopped(cli):
     for i in range(5):
         cli.publish(f"/{i}", "--tag", "news")
@@ -671,7 +720,7 @@ def a_pass_over_every_page_goes_on_where_it_stopped(cli):
     second = cli(*words, "--limit", "2", "--after", first["after"]).is_("invalidated", seen=2, closed=2)
     same("invalidations" in second, False)
     cli.publish("/0", "--tag", "news")  # Rendered since: going on does not invalidate it again.
-    last = cli(*words, "--after", second["after"]).is_("invalidated", seen=1, closed=1, reaches="every reader")
+    last = cli(*words, "--after", second["after"]).is_("invalidated", seen=1, closed=1, reaches=REST)
     same("after" in last, False)
     again = cli(*words, "--after", "start").is_("invalidated", seen=5, closed=0)
     same(again["already_closed"] + again["current"], 5)
@@ -687,7 +736,7 @@ def a_pass_that_is_interrupted_prints_its_cursor(cli):
     until(lambda: any(cli("meta", f"/{i}")["generated_at"] == 0 for i in range(3)), "a page is closed")
     process.send_signal(signal.SIGINT)
     stopped = cli.finish(process).is_("interrupted", 130).says("--after '")
-    cli("invalidate", "--tag", "news", "--every-page", "--after", stopped["after"]).is_("invalidated", reaches="every reader")
+    cli("invalidate", "--tag", "news", "--every-page", "--after", stopped["after"]).is_("invalidated", reaches=REST)
     for i in range(3):
         cli("meta", f"/{i}").is_("stale", generated_at=0)
 
@@ -783,6 +832,36 @@ def rows_of_wrong_type_are_told(cli, table):
     listed = cli("list").is_("done").says("warning: passed over", sha256("/time"), "generated_at")
     same(f"CACHE#{sha256('/good')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], True)
     same(f"CACHE#{sha256('/time')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], False)
+
+
+def pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes(cli, table):
+    pages = ["CACHE#untold::/news/{slug}?slug=a", f"TENANT#untold#CACHE#{sha256('/hashed')}"]
+
+    def replace():
+        for pk in pages:
+            table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "META", "s3_key": "k.html", "generated_at": int(time.time()) - 10,
+                                                         "revalidate_seconds": 3600})
+    replace()
+    words = ["invalidate", "--tag", "news", "--every-page", "--tenant", "untold"]
+    answer = cli(*words).is_("invalidated", seen=0, untold=2)
+    same(("2 pages whose META another writer has replaced" in answer["reaches"], "--whole-tenant" in answer["reaches"]), (True, True))
+    same("2 pages" in cli.plain(*words).out.decode(), True)
+    cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\ntags = ['news']\n")
+    answer = cli(*words).is_("invalidated", seen=1, closed=1, untold=1)
+    same("1 page whose META another writer has replaced" in answer["reaches"], True)
+    cli("meta", "--pk", pages[0]).is_("stale", generated_at=0)
+    cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\nmistake = 1\n")  # It says what it cannot use, and goes on.
+    cli(*words).is_("invalidated", seen=0, untold=2).says("facetheory.toml", "mistake")
+    cli("invalidate", "--whole-tenant", "untold", "--every-page").is_("invalidated", untold=0, closed=1, already_closed=1, reaches="every reader")
+
+
+def marks_of_the_tenant_default_count_where_they_stood_before(cli, table):
+    pk = "CACHE#default::/old?"
+    now = int(time.time())
+    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "META", "s3_key": "k.html", "generated_at": now - 100,
+                                                 "revalidate_seconds": 3600, "tags": {"old"}})
+    table.client.put_item(TableName=TABLE, Item={"pk": "TENANT#default#TAG#old", "sk": "META", "invalidated_at": now - 50, "purged_at": now - 50})
+    cli("get", "--pk", pk).is_("missing", 1).says("its tag old was purged")
 
 
 def a_table_that_does_not_exist_is_told_and_can_be_made(cli):
@@ -961,6 +1040,8 @@ def main():
     on_lmdb = Cli(chosen.facetheory, ".")
     on_dynamodb = Cli(chosen.facetheory, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
     dynamodb_cases = {one_node_sweeps_at_a_time: (table,), rows_of_wrong_type_are_told: (table,),
+                      pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes: (table,),
+                      marks_of_the_tenant_default_count_where_they_stood_before: (table,),
                       a_table_that_does_not_exist_is_told_and_can_be_made: (),
                       a_table_named_by_a_foreign_variable_is_warned_about: (), a_server_that_is_not_there_is_told: (),
                       the_protocol_works_on_dynamodb: (), one_rule_chooses_the_stores: (),

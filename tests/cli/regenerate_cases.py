@@ -1,5 +1,6 @@
 """facetheory regenerate: what cli_test.py runs about it."""
 import hashlib
+import os
 import signal
 import time
 
@@ -107,8 +108,15 @@ def a_command_that_cannot_be_started_is_told(cli):
     cli.file("text")
     cli("regenerate", "/x", "--revalidate", "1h", "--", "./text").is_("usage", 2).says("cannot start './text'", "Permission denied")
     (cli.folder / "text").chmod(0o755)
-    cli("regenerate", "/y", "--revalidate", "1h", "--", "./text").is_("failed", 1).says("cannot start './text'", "format")
-    cli("lease", "show", "/x").is_("free")
+    cli.file("script", b"#!/no/such/interpreter\necho page\n")
+    (cli.folder / "script").chmod(0o755)
+    for program, why in (("./text", "#!/bin/sh"), ("./script", "No such file")):
+        # What exec refuses no render has tried: the lease is free at once, and nobody backs off.
+        cli("regenerate", "/x", "--revalidate", "1h", "--id", "job", "--", program).is_("usage", 2).says(f"cannot start '{program}'", why)
+        shown = cli("lease", "show", "/x").is_("free")
+        same("failures" in shown, False)
+        cli("request", "show", "/x", "--id", "job").is_("found", status="FAILED", retryable=True)
+    cli(*regenerate("/x", RENDER, "--id", "job")).is_("regenerated")
 
 
 def what_cannot_be_published_is_told_before_the_command_runs(cli):
@@ -135,17 +143,24 @@ def a_guard_that_cannot_hold_is_told_before_the_command_runs(cli):
 
 
 def an_etag_is_quoted(cli):
-    for given, kept in (("abc", '"abc"'), ('"abc"', '"abc"'), ('W/"abc"', 'W/"abc"')):
+    for given, kept in (("abc", '"abc"'), ('"abc"', '"abc"'), ('W/"abc"', 'W/"abc"'), ("W/abc", 'W/"abc"')):
         cli(*regenerate("/x", "echo page", "--force", "--etag", given)).is_("regenerated", etag=kept)
 
 
 def the_command_dies_with_a_regenerate_that_is_killed(cli):
-    script = "echo $$ >pid; sleep 60 & echo $! >child; wait"
+    # Also what has a session of its own, and what has lost its parent.
+    script = ("sleep 300 & echo $! >child; (setsid sh -c 'echo $$ >daemon; sleep 300 & echo $! >its-child; wait' &); "
+              "echo $$ >pid; wait")
     job = cli.start(*regenerate("/x", script, "--for", "2s"))
-    processes = [int(appears(cli.folder / "pid")), int(appears(cli.folder / "child"))]
-    same([is_running(pid) for pid in processes], [True, True])
+    processes = [int(appears(cli.folder / name)) for name in ("pid", "child", "daemon", "its-child")]
+    same([is_running(pid) for pid in processes], [True] * 4)
     job.kill()
-    until(lambda: not any(is_running(pid) for pid in processes), "the end of the command and its child")
+    try:
+        until(lambda: not any(is_running(pid) for pid in processes), "the end of the command and all it has started")
+    finally:
+        for pid in processes:
+            if is_running(pid):
+                os.kill(pid, signal.SIGKILL)
     job.wait(60)
 
 
@@ -214,7 +229,9 @@ def a_waiting_one_can_be_interrupted(cli):
 
 
 def an_ignored_signal_stays_ignored(cli):
-    answer = cli.shell("trap '' HUP; $FT --json regenerate /x --revalidate 1h -- sh -c 'kill -HUP $PPID; sleep 0.5; echo page'")
+    # The command's parent is its guard, whose parent is the program.
+    script = "kill -HUP $(cut -d\" \" -f4 /proc/$PPID/stat); sleep 0.5; echo page"
+    answer = cli.shell(f"trap '' HUP; $FT --json regenerate /x --revalidate 1h -- sh -c '{script}'")
     answer.is_("regenerated")
 
 
@@ -269,6 +286,9 @@ def a_request_under_another_policy_is_refused(cli):
     cli("regenerate", *words, "--revalidate", "1s", "--", "false").is_("replayed", result_s3_key=first["s3_key"])
     cli("request", "claim", "/x", "--id", "job", "--revalidate", "1s", "--history", "2").is_("completed", 3)
     cli("request", "claim", "/x", "--id", "job", "--revalidate", "1s").is_("mismatch", 3)
+    for name in ("page", "history", "revalidate_seconds", "ttl_seconds"):  # These are the policy's.
+        cli("regenerate", *words, "--input", f"{name}=9", "--revalidate", "1s", "--", "false").is_("usage", 2).says("--input", name)
+        cli("request", "claim", "/x", "--id", "named", "--revalidate", "1s", "--input", f"{name}=9").is_("usage", 2).says("--input", name)
     # Who claims by inputs alone, as services in other languages do, has no policy that could differ.
     owner = cli("request", "claim", "/x", "--id", "theirs", "--input", "a=b")["owner_token"]
     cli("request", "complete", "/x", "--id", "theirs", "--token", owner, "--result", "k")

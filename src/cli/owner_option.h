@@ -1,0 +1,14 @@
+// --owner: whom a page's LOCK names while it is rendered.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "facetheory/cli/arguments.h"
+
+namespace facetheory {
+
+// A name of up to 512 bytes, since everybody who finds the lease held reads it. Without one: default_owner() of session.h.
+void declare_owner(Arguments& arguments, std::optional<std::string>& into);
+
+}  // namespace facetheory
