@@ -347,9 +347,11 @@ def all_compute_the_same_request_hash(table, workers):
 
 def the_examples_compute_the_same_idempotency_key(table, workers):
     for worker in workers:
-        if worker.language != "cpp":  # its CLI has no command for it; its unit tests know a digest
+        if worker.language == "cpp":
+            words = ("key", "/news/42", "--deploy-id", "d-7", "--policy-version", "\u00e9")
+        else:
             words = ("idempotency-key", "/news/42", "--deploy", "d-7", "--policy", "\u00e9")
-            answered(worker.run(*words), "done", idempotency_key=sha256("/news/42|d-7|\u00e9"))
+        answered(worker.run(*words), "done", idempotency_key=sha256("/news/42|d-7|\u00e9"))
 
 
 def only_one_of_all_takes_a_dead_request_over(table, workers):

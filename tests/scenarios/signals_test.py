@@ -16,7 +16,7 @@ def refuses_connections(gateway):
     try:
         socket.create_connection(("127.0.0.1", gateway.port), timeout=5).close()
         return False
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # Reset: it was in the backlog when the listener closed.
         return True
 
 
