@@ -262,7 +262,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
     const bool takes_ids = asked_.trusted && route_->policy.publisher == Publisher::here;
     const auto id = takes_ids ? asked_.headers.get(site_->config.request_id_header) : std::nullopt;
     if (id && !id->empty()) {
-      // Under another deploy the same id is another request.
+      // Under another deploy the same id is another request. The id stays in the key: the CLI's key of a deploy is of the page
+      // instead, which would be rendered once and no more.
       const std::string& deploy = site_->config.deploy_id;
       serve.request_id = deploy.empty() ? std::string(*id) : key_of_version(*id, deploy, "");
       const PublishPolicy policy{route_->revalidate, route_->policy.history, route_->policy.ttl};
@@ -304,6 +305,11 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       state_ = name(ServedAs::failed);
       reason_ = served.error().message;  // For the log: it may name what is behind the gateway.
       const std::int64_t retry_at = served.error().retry_at;
+      if (served.error().code == ErrorCode::invalid && id && !id->empty()) {
+        co_return co_await refuse(409, "the " + site_->config.request_id_header +
+                                           " of this request was used for this page before, under another "
+                                           "policy of its route; take a fresh one");
+      }
       co_return co_await refuse(status_of(served.error().code), "this page cannot be made at the moment",
                                 retry_at);
     }

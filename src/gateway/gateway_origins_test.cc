@@ -89,10 +89,16 @@ TEST(GatewayOrigins, ARequestIdBelongsToItsDeployAndItsPolicy) {
   bed.service->reload(bed.config(trusted + defaults + "\"20s\"\n"));
   EXPECT_GE(bed.get("/a", id).status, 400) << "the id stands for a page that is fresh for 10 s";
   EXPECT_EQ(bed.origin.count("/a"), 1U);
+  // Also of a page that is gone: what is wrong is the id, and nothing that goes away by itself.
+  EXPECT_EQ(bed.ask("POST", "/a", {{"Host", "site"}}, "x").status, 200);
+  const auto refused = bed.get("/a", id);
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body, HasSubstr("x-request-id"));
+  EXPECT_THAT(refused.body, HasSubstr("policy"));
   bed.service->reload(bed.config("deploy_id = \"second\"\n" + trusted + defaults + "\"20s\"\n"));
-  EXPECT_EQ(bed.get("/a", id).body, "/a 2");
+  EXPECT_EQ(bed.get("/a", id).body, "/a 3");
   bed.clock.advance(21s);
-  EXPECT_EQ(bed.get("/a", id).body, "/a 2");
+  EXPECT_EQ(bed.get("/a", id).body, "/a 3");
 }
 
 TEST(GatewayOrigins, AStrangersRequestIdMeansNothing) {

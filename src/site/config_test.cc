@@ -255,6 +255,7 @@ TEST(Config, TheHeaderOfRequestIdsCanBeAnotherOrNone) {
   EXPECT_EQ(read(kOrigin).deploy_id, "");
   EXPECT_EQ(read(with_origin("deploy_id = \"2026-11-18.1\"")).deploy_id, "2026-11-18.1");
   EXPECT_THAT(refusal(with_origin("deploy_id = \"a\\nb\"")), HasSubstr("control character"));
+  EXPECT_THAT(refusal(with_origin("deploy_id = \"a|b\"")), HasSubstr("'|'"));
 }
 
 TEST(Config, AccessLogs) {

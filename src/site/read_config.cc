@@ -130,6 +130,8 @@ void read_deploy_id(const ConfigValue& value, ConfigDraft& draft) {
   if (!text) return;
   if (const Result<void> good = check_key_text("deploy id", *text); !good) {
     value.problem(good.error().message);
+  } else if (text->find('|') != std::string::npos) {
+    value.problem("contains '|', which separates the parts of an idempotency key; leave it out");
   } else {
     draft.config.deploy_id = *text;
   }
