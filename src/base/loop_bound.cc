@@ -14,14 +14,16 @@ LoopBound LoopBound::to_loop(const boost::asio::any_io_executor& loop, const cha
 }
 
 LoopBound LoopBound::to_strand(const boost::asio::any_io_executor& executor, const char* what) {
-  return {boost::asio::make_strand(executor), what};
+  const auto* of_context = executor.target<boost::asio::io_context::executor_type>();
+  boost::asio::io_context* const context = of_context != nullptr ? &of_context->context() : nullptr;
+  return {boost::asio::make_strand(executor), context, what};
 }
 
 LoopBound::LoopBound(boost::asio::io_context::executor_type loop, const char* what)
-    : executor_(loop), loop_(loop), what_(what) {}
+    : executor_(loop), loop_(loop), context_(&loop.context()), what_(what) {}
 
-LoopBound::LoopBound(Strand strand, const char* what)
-    : executor_(strand), strand_(std::move(strand)), what_(what) {}
+LoopBound::LoopBound(Strand strand, boost::asio::io_context* context, const char* what)
+    : executor_(strand), strand_(std::move(strand)), context_(context), what_(what) {}
 
 void LoopBound::used_elsewhere(const char* what) {
   end_program(std::string(what) + " was used on another thread than its own");

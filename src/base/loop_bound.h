@@ -38,14 +38,22 @@ class LoopBound {
       used_elsewhere(what_);
   }
 
+  // For what also happens when the loop has ended and whatever waited on it is destroyed, by the thread that destroys it.
+  void check_until_ended() const {
+    if (!is_here() && !may_have_ended()) [[unlikely]]
+      used_elsewhere(what_);
+  }
+
  private:
   LoopBound(boost::asio::io_context::executor_type loop, const char* what);
-  LoopBound(Strand strand, const char* what);
+  LoopBound(Strand strand, boost::asio::io_context* context, const char* what);
+  bool may_have_ended() const { return context_ == nullptr || context_->stopped(); }
   [[noreturn]] static void used_elsewhere(const char* what);
 
   boost::asio::any_io_executor executor_;
   std::optional<boost::asio::io_context::executor_type> loop_;  // One of the two is there.
   std::optional<Strand> strand_;
+  boost::asio::io_context* context_;  // Null: it is not known whether that has ended.
   const char* what_;
 };
 

@@ -52,5 +52,16 @@ TEST(LoopBoundDeathTest, EndsTheProgramWhenSomethingIsUsedOnAnotherThread) {
   EXPECT_DEATH(bound.check(), "a thing was used on another thread than its own");
 }
 
+TEST(LoopBoundDeathTest, LetsWhateverWaitedOnALoopBeDestroyedOnceThatHasEnded) {
+  asio::io_context loop;
+  const LoopBound bound = LoopBound::to_loop(loop.get_executor(), "a thing");
+  const LoopBound strand = LoopBound::to_strand(loop.get_executor(), "another");
+  EXPECT_DEATH(bound.check_until_ended(), "a thing was used on another thread than its own");
+  EXPECT_DEATH(strand.check_until_ended(), "another was used on another thread than its own");
+  loop.stop();
+  bound.check_until_ended();
+  strand.check_until_ended();
+}
+
 }  // namespace
 }  // namespace facetheory

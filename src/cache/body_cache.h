@@ -5,7 +5,7 @@
 // does not drive out what is in use. A hit moves nothing; it counts up to three. What left the small queue is
 // remembered for a while by its hash and goes straight to the main queue when it comes back.
 //
-// Not thread-safe: one per event loop.
+// Not thread-safe: there is one per engine, under the mutex of its PageMemory.
 #pragma once
 
 #include <atomic>

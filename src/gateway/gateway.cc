@@ -718,7 +718,7 @@ Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
     : parts_(std::move(parts)),
       loop_(LoopBound::to_loop(parts_.loop, "a gateway")),
       metrics_(parts_.metrics.add_loop()),
-      warm_(parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory) {
+      warm_(loop_, parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory) {
   take(std::move(site));
 }
 Gateway::~Gateway() = default;

@@ -63,8 +63,9 @@ void fetch_ahead(const WarmPage& page) {
 
 }  // namespace
 
-WarmPages::WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory)
-    : engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(memory) {}
+WarmPages::WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Duration pointer_ttl,
+                     std::size_t memory)
+    : loop_(loop), engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(memory) {}
 
 void WarmPages::forget_all() {
   pages_.clear();
@@ -226,6 +227,7 @@ void WarmPages::was_seen_to(std::string_view key) {
 }
 
 void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
+  loop_.check();
   bool more = false;
   for (const std::string& name : vary) {
     if (contains_name(counting_, name) || contains_name(long_way_, name)) continue;

@@ -8,7 +8,8 @@
 // render: once a second, unless it is being seen to. One that is stale for another reason is good for the rest of the second.
 // Everything else is for the long way.
 //
-// On one thread only. While the table does not change, a look neither allocates nor locks.
+// On its loop's thread only, which is checked where something is kept; the gateway checks it once for each request before it
+// looks for one. While the table does not change, a look neither allocates nor locks. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/http/message_head.h"
@@ -76,7 +78,7 @@ struct WarmPage {
 class WarmPages {
  public:
   // `memory`: how many bytes they may take, about.
-  WarmPages(Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory);
+  WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory);
 
   // Forgets all, and learns which fields and cookies make a difference. The routes are those of the site from now on.
   void configure(const Config& config);
@@ -132,6 +134,7 @@ class WarmPages {
   void forget_all();
 
   // Constant after construction.
+  const LoopBound loop_;
   Engine& engine_;
   const Isr& isr_;
   const Duration pointer_ttl_;

@@ -384,18 +384,19 @@ std::size_t AccessLogFile::write(std::string_view lines) {
   return end;
 }
 
-AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style)
-    : file_(std::move(file)), style_(style) {
+AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style,
+                                 std::optional<LoopBound> loop)
+    : file_(std::move(file)), style_(style), loop_(std::move(loop)) {
   if (style_ != AccessLog::off) lines_.reserve(2 * kLineBuffer);
 }
 
 AccessLogWriter::~AccessLogWriter() {
   const Duration deadline = system_clock().monotonic() + kLastChance;
-  flush();
+  hand_over_all();
   for (int fruitless = 0; !lines_.empty() && fruitless < kFruitlessAttempts && file_->wait_for_room(deadline);
        ++fruitless) {
     const std::size_t before = lines_.size();
-    flush();
+    hand_over_all();
     if (lines_.size() < before) fruitless = 0;
   }
 }
@@ -420,6 +421,11 @@ void AccessLogWriter::lose() {
 }
 
 void AccessLogWriter::flush() {
+  if (loop_) loop_->check();
+  hand_over_all();
+}
+
+void AccessLogWriter::hand_over_all() {
   if (style_ == AccessLog::off) return;
   hand_over();
   if (lines_.empty()) tell_of_losses();

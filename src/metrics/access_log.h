@@ -3,6 +3,7 @@
 // Whatever a client sends, a line stays one line: control characters, what is not UTF-8, and what could move a
 // terminal's cursor or turn its text around are escaped, and long values are cut. A reader of the log that is slow or
 // gone never holds up an event loop: lines are dropped then, counted, and the log says how many once it goes on.
+// For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -10,10 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
 #include "facetheory/metrics/access_log_style.h"
 
@@ -84,10 +87,11 @@ class AccessLogFile {
 };
 
 // The lines of one event loop, gathered until there are 64 KiB of them or flush() is called. On that loop's thread only,
-// but for lost().
+// but for lost(); flush() checks that if it is told the loop, and whoever writes has checked it for the request.
 class AccessLogWriter {
  public:
-  AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style);
+  AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style,
+                  std::optional<LoopBound> loop = std::nullopt);
   ~AccessLogWriter();  // Flushes, and gives a slow reader a second.
   AccessLogWriter(const AccessLogWriter&) = delete;
   AccessLogWriter& operator=(const AccessLogWriter&) = delete;
@@ -101,6 +105,7 @@ class AccessLogWriter {
   std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
  private:
+  void hand_over_all();
   void hand_over();
   void lose();
   void tell_of_losses();
@@ -108,6 +113,7 @@ class AccessLogWriter {
   // Constant after construction.
   const std::shared_ptr<AccessLogFile> file_;
   const AccessLog style_;
+  const std::optional<LoopBound> loop_;
 
   // Only on this loop's thread.
   std::string lines_;

@@ -185,7 +185,7 @@ Result<std::uint16_t> HttpServer::State::listen(const std::string& address, std:
 Result<void> HttpServer::State::watch_connections() {
   if (std::exchange(watching_, true)) return {};
   for (const auto& loop : loops_) {
-    auto readiness = Readiness::create(loop->executor);
+    auto readiness = Readiness::create(loop->bound);
     if (!readiness) return std::move(readiness).error();
     asio::post(loop->executor, [loop, readiness = *std::move(readiness)] {
       loop->readiness = readiness;

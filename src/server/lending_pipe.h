@@ -1,7 +1,8 @@
 // LendingPipe: sends bytes from where they are. What send() is given the system copies; what comes through a pipe it takes
 // by reference. Of an answer of 128 KiB the copy is a third.
 //
-// On one thread.
+// On one thread: whoever needs one has one for each thread (thread_local in unsent_answer.cc), so that none can be met
+// elsewhere.
 #pragma once
 
 #include <array>

@@ -17,8 +17,8 @@ constexpr int kMostAtOnce = 16;
 
 }  // namespace
 
-Result<std::shared_ptr<Readiness>> Readiness::create(asio::any_io_executor executor) {
-  std::shared_ptr<Readiness> made(new Readiness(std::move(executor)));
+Result<std::shared_ptr<Readiness>> Readiness::create(const LoopBound& loop) {
+  std::shared_ptr<Readiness> made(new Readiness(loop));
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   boost::system::error_code error;
   if (epoll < 0) {
@@ -41,6 +41,7 @@ void Readiness::close() {
 }
 
 bool Readiness::add(int socket, std::shared_ptr<Owner> owner) {
+  loop_.check();
   const auto place = static_cast<std::size_t>(socket);
   if (owners_.size() <= place) owners_.resize(place + 1);
   epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET, .data = {.fd = socket}};
@@ -50,6 +51,7 @@ bool Readiness::add(int socket, std::shared_ptr<Owner> owner) {
 }
 
 void Readiness::remove(int socket) {
+  loop_.check_until_ended();
   epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
   const auto place = static_cast<std::size_t>(socket);
   if (place < owners_.size()) const auto owner = std::exchange(owners_[place], nullptr);

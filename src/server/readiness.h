@@ -4,16 +4,16 @@
 // and its owner is told whenever something has changed; it must then go on until the system says that there is no more,
 // for it is not told again. Asio in turn waits for all of these sockets as if they were one.
 //
-// On one thread. For .cc files only, since it needs Asio.
+// On its loop's thread, which is checked. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
 
 namespace facetheory {
@@ -36,7 +36,7 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
     ~Owner() = default;
   };
 
-  static Result<std::shared_ptr<Readiness>> create(boost::asio::any_io_executor executor);
+  static Result<std::shared_ptr<Readiness>> create(const LoopBound& loop);
 
   // From then on it belongs to the executor's context, and goes with it, or with close().
   void start();
@@ -48,10 +48,11 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
   void remove(int socket);
 
  private:
-  explicit Readiness(boost::asio::any_io_executor executor) : epoll_(std::move(executor)) {}
+  explicit Readiness(const LoopBound& loop) : loop_(loop), epoll_(loop.executor()) {}
   void wait();
   void look();
 
+  const LoopBound loop_;
   boost::asio::posix::stream_descriptor epoll_;
   std::vector<std::shared_ptr<Owner>> owners_;  // By socket.
   std::uint64_t rounds_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 #include "facetheory/http/server_request.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/http_server.h"
+#include "facetheory/server/readiness.h"
 #include "facetheory/server/ready_answer.h"
 #include "facetheory/server/server_exchange.h"
 #include "facetheory/server/server_limits.h"
@@ -300,6 +302,13 @@ TEST_F(ReadyAnswersTest, IdleConnectionsAreClosedByADrain) {
   test::run(server_->drain(2s));
   EXPECT_EQ(client.rest(), "");
   EXPECT_EQ(server_->counters().open, 0u);
+}
+
+TEST(ReadinessDeathTest, EndsTheProgramWhenASocketIsAddedOrRemovedOnAnotherThread) {
+  boost::asio::io_context loop;
+  const auto readiness = *Readiness::create(LoopBound::to_loop(loop.get_executor(), "a client's connection"));
+  EXPECT_DEATH(readiness->add(0, nullptr), "a client's connection was used on another thread than its own");
+  EXPECT_DEATH(readiness->remove(0), "a client's connection was used on another thread than its own");
 }
 
 }  // namespace

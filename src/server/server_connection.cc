@@ -50,6 +50,7 @@ ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, int socket,
       peer_(peer.address().to_string()),
       socket_(loop_->executor, socket, peer.protocol()),
       closing_(loop_->executor, Moment::max()) {
+  loop_->bound.check();
   place_ = loop_->connections.size();
   loop_->connections.push_back(this);
   ++loop_->all->open;

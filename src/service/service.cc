@@ -356,8 +356,11 @@ void Service::State::refresh(Front& front, ServerRequest request) {
 
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
-  if (access_log_) front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log);
-  GatewayParts parts{front->thread.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
+  if (access_log_) {
+    auto loop = LoopBound::to_loop(front->thread.executor(), "the access log of a loop");
+    front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log, std::move(loop));
+  }
+  GatewayParts parts = gateway_parts(front->thread.executor());
   parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
   parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
   // Without a log nobody needs to be told.
