@@ -23,6 +23,10 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+// For a place among the streams, when many wait for one already. Each keeps a call's place meanwhile, and half of these are
+// for others.
+constexpr std::chrono::milliseconds kBriefly{250};
+
 constexpr const char* kWhat = "a connection to an origin or a store";
 
 Moment now() {
@@ -56,8 +60,8 @@ std::string milliseconds_text(std::chrono::milliseconds duration) {
   return std::to_string(duration.count()) + " ms";
 }
 
-ConnectionPool::Slot::Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline)
-    : pool_(std::move(pool)), deadline_(deadline), timer_(pool_->executor(), deadline) {
+ConnectionPool::Slot::Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline, Use use)
+    : pool_(std::move(pool)), deadline_(deadline), use_(use), timer_(pool_->executor(), deadline) {
   pool_->enter(*this);
 }
 
@@ -79,6 +83,8 @@ ConnectionPool::ConnectionPool(const asio::any_io_executor& executor, Origin to,
       options_(std::move(options)),
       loop_(options_.one_thread ? LoopBound::to_loop(executor, kWhat)
                                 : LoopBound::to_strand(executor, kWhat)),
+      calls_{std::max<std::size_t>(options_.max_connections, 1)},
+      streams_{std::max<std::size_t>(options_.max_streams, 1)},
       idle_timer_(loop_.executor()) {
   if (origin_.tls) load_trust();
 }
@@ -171,24 +177,32 @@ void ConnectionPool::retire(std::shared_ptr<ConnectionPool> pool) {
   asio::post(executor, [pool = std::move(pool), end] { end(*pool); });
 }
 
+std::chrono::milliseconds ConnectionPool::patience_for_stream() const {
+  const bool many = streams_.waiting.size() >= calls_.most / 2;
+  return many ? std::min(kBriefly, options_.connect_timeout) : options_.connect_timeout;
+}
+
 void ConnectionPool::enter(Slot& slot) {
   loop_.check();
-  if (active_ < std::max<std::size_t>(options_.max_connections, 1)) {
-    ++active_;
+  Places& places = places_of(slot);
+  if (places.taken < places.most) {
+    ++places.taken;
     slot.granted_ = true;
   } else {
-    waiting_.push_back(&slot);
+    places.waiting.push_back(&slot);
   }
 }
 
 void ConnectionPool::leave(Slot& slot) {
+  loop_.check_until_ended();
+  Places& places = places_of(slot);
   if (!slot.granted_) {
-    std::erase(waiting_, &slot);
-  } else if (waiting_.empty()) {
-    --active_;
+    std::erase(places.waiting, &slot);
+  } else if (places.waiting.empty()) {
+    --places.taken;
   } else {
-    Slot* next = waiting_.front();
-    waiting_.pop_front();
+    Slot* next = places.waiting.front();
+    places.waiting.pop_front();
     next->granted_ = true;
     next->timer_.cancel();
   }

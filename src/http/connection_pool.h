@@ -28,11 +28,17 @@ namespace facetheory {
 
 class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
  public:
+  // What a connection is for.
+  enum class Use {
+    call,    // A request and its answer.
+    stream,  // The rest of an answer that is sent to one client while it comes (let_last()).
+  };
+
   // A call's right to one connection, or its place in the queue for it. Leaving, by whatever way, passes the
   // right on to whoever waits longest.
   class Slot {
    public:
-    Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline);
+    Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline, Use use = Use::call);
     ~Slot();
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
@@ -45,6 +51,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
 
     const std::shared_ptr<ConnectionPool> pool_;
     const Moment deadline_;
+    const Use use_;
     bool granted_ = false;
     boost::asio::steady_timer timer_;  // Runs out at the deadline; cancelled when the slot is granted.
   };
@@ -56,6 +63,9 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   std::shared_ptr<Connection> take_idle(Connection::Borrower exchange);
   Task<Result<std::shared_ptr<Connection>>> connect(Connection::Borrower exchange, Moment call_deadline);
   void keep(std::shared_ptr<Connection> connection, Connection::Borrower exchange);
+
+  // How long it is waited for a place among the streams by one more.
+  std::chrono::milliseconds patience_for_stream() const;
 
   // The owner is gone: what is idle is closed now, what is in use when its call ends.
   static void retire(std::shared_ptr<ConnectionPool> pool);
@@ -81,6 +91,13 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   Task<Result<std::vector<boost::asio::ip::tcp::endpoint>>> look_up(Moment deadline, Moment call_deadline);
   Error not_connected(std::string_view phase, const boost::system::error_code& failed,
                       Moment call_deadline) const;
+  // Those that may be used at once.
+  struct Places {
+    const std::size_t most;
+    std::size_t taken = 0;  // By granted slots.
+    std::deque<Slot*> waiting = {};
+  };
+  Places& places_of(const Slot& slot) { return slot.use_ == Use::call ? calls_ : streams_; }
   void enter(Slot& slot);
   void leave(Slot& slot);
   void watch_oldest();
@@ -95,9 +112,9 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   const LoopBound loop_;
 
   // Only on the executor.
-  // Granted slots. No connection is idle while a new one is made, so this bounds them all, tunnels excepted.
-  std::size_t active_ = 0;
-  std::deque<Slot*> waiting_;
+  // No connection is idle while a new one is made, so the two bound them all, tunnels excepted.
+  Places calls_;
+  Places streams_;
   std::deque<std::shared_ptr<Connection>> idle_;  // The one used last stands last.
   boost::asio::steady_timer idle_timer_;
   bool retired_ = false;

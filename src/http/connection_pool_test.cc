@@ -1,8 +1,15 @@
 // Which connection a call gets, and what becomes of those that wait, fail or are cancelled.
+#include "facetheory/http/connection_pool.h"
+
 #include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -12,6 +19,7 @@
 
 #include "facetheory/http/client.h"
 #include "facetheory/http/connection.h"
+#include "facetheory/http/origin.h"
 
 #include "tests/support/http_calls.h"
 
@@ -393,6 +401,21 @@ TEST(ConnectionDeathTest, EndsTheProgramWhenASecondExchangeTouchesIt) {
   EXPECT_DEATH((void)connection.buffered(7), "touched by an exchange that does not have it");
   EXPECT_DEATH((void)connection.buffered(0), "touched by an exchange that does not have it");
   connection.lend(8);
+}
+
+// What it would do there is to change the list of those that wait while the loop does.
+TEST(ConnectionPoolDeathTest, EndsTheProgramWhenAPlaceIsGivenBackOnAnotherThread) {
+  const auto give_back_elsewhere = [] {
+    boost::asio::io_context loop;
+    const auto pool = std::make_shared<ConnectionPool>(
+        loop.get_executor(), *parse_origin("http://127.0.0.1:9"), HttpClientOptions{.one_thread = true});
+    std::optional<ConnectionPool::Slot> slot;
+    const auto guard = boost::asio::make_work_guard(loop);
+    boost::asio::post(loop, [&] { slot.emplace(pool, Moment::max()); });
+    loop.run_one();
+    slot.reset();
+  };
+  EXPECT_DEATH(give_back_elsewhere(), "a connection to an origin or a store was used on another thread");
 }
 
 TEST(HttpClientPool, CancellationFromManyThreadsLosesNoPlace) {

@@ -40,8 +40,12 @@ const Headers& HttpExchange::trailers() const {
   return state_->trailers();
 }
 
-Task<void> HttpExchange::let_last() {
-  [[maybe_unused]] const bool lasts = co_await state_->pool().here(ExchangeState::let_last(state_));
+Task<bool> HttpExchange::let_last(bool patient) {
+  return state_->pool().here(ExchangeState::let_last(state_, patient));
+}
+
+bool HttpExchange::was_closed_unanswered() const {
+  return state_->was_closed_unanswered();
 }
 
 Task<Result<void>> HttpExchange::shutdown_write() {

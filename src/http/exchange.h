@@ -60,9 +60,15 @@ class HttpExchange {
   // noted, since few peers understand a half-closed TLS connection.
   Task<Result<void>> shutdown_write();
 
-  // From now on total_timeout does not bound it, and its connection no longer counts as one of the pool's: the answer is one
-  // that may last, and others must get their turn.
-  Task<void> let_last();
+  // From now on total_timeout does not bound it, and its connection counts as one of max_streams instead of
+  // max_connections: the answer is one that may last, and others must get their turn. False: there was no place for it, for
+  // connect_timeout or, where many wait for one, for less; then nothing has changed. `patient`: it is waited for one as long
+  // as the exchange may take anyway.
+  Task<bool> let_last(bool patient = false);
+
+  // Whether a connection that had been kept for use was closed before any of the answer came: it may have been closed as it
+  // was used, and the origin may have seen nothing of the request.
+  bool was_closed_unanswered() const;
 
   // The longest silence from the next call on, instead of read_timeout (in a tunnel: instead of none). Called from the
   // reader or the writer while the other rests.

@@ -79,6 +79,7 @@ Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) 
         state->number_, {asio::buffer(plan.head), asio::buffer(content), {}}, patience);
     throw_if_cancelled(sent.failed);
     state->connection_ = std::move(connection);
+    state->reused_ = reused;
     if (!sent.failed) break;
 
     // With TLS a record may have left whole although the write was not completed.
@@ -176,10 +177,18 @@ Task<Result<void>> ExchangeState::shutdown_write(Shared state) {
   co_return Result<void>();
 }
 
-Task<bool> ExchangeState::let_last(Shared state) {
+Task<bool> ExchangeState::let_last(Shared state, bool patient) {
   state->throw_if_abandoned();
+  if (!state->connection_) co_return true;  // It is over.
+  ConnectionPool& pool = *state->pool_;
+  const Moment by = patient ? Moment::max() : std::chrono::steady_clock::now() + pool.patience_for_stream();
+  auto place = std::make_unique<ConnectionPool::Slot>(state->pool_, std::min(by, state->deadline_),
+                                                      ConnectionPool::Use::stream);
+  const bool granted = co_await place->granted();
+  state->throw_if_abandoned();
+  if (!granted) co_return false;
   state->deadline_ = Moment::max();
-  state->slot_.reset();
+  state->slot_ = std::move(place);
   state->keeps_alive_ = false;  // Its place may be taken when it ends.
   co_return true;
 }
@@ -326,6 +335,8 @@ Task<Result<void>> ExchangeState::receive(bool begun, IdleLimit idle_limit) {
     response_is_done(false);
     co_return Result<void>();
   }
+  closed_unanswered_ =
+      reused_ && answer_ == Answer::head && !begun && interim_answers_ == 0 && failed != timeout_error();
   answer_ = Answer::failed;
   if (write_failed_) co_return *write_failed_;
   if (failed == timeout_error()) co_return time_ran_out("await the answer of", idle_limit);

@@ -50,13 +50,14 @@ class ExchangeState {
   static Task<Result<HttpResponseStart>> read_head(Shared state, IdleLimit idle_limit);
   static Task<Result<std::string_view>> read(Shared state, IdleLimit idle_limit);
   static Task<Result<void>> shutdown_write(Shared state);
-  static Task<bool> let_last(Shared state);
+  static Task<bool> let_last(Shared state, bool patient);
 
   // Nobody wants the rest: closes the connection unless it was given back already. Whatever is in flight or comes later
   // ends by throwing operation_aborted.
   void abandon();
 
   const Headers& trailers() const { return trailers_; }
+  bool was_closed_unanswered() const { return closed_unanswered_; }
   const ConnectionPool& pool() const { return *pool_; }
 
  private:
@@ -90,6 +91,9 @@ class ExchangeState {
   std::shared_ptr<Connection> connection_;
   bool abandoned_ = false;
   Moment deadline_;  // The plan's, until it is lifted.
+
+  bool reused_ = false;  // Another exchange has had the connection before.
+  bool closed_unanswered_ = false;
 
   std::uint64_t to_write_ = 0;  // Of a body of known length.
   bool request_done_ = false;

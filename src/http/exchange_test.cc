@@ -836,6 +836,67 @@ TEST(HttpExchange, ThatMayLastLeavesItsPlaceToOthers) {
   EXPECT_TRUE(run(another_gets_a_turn(*client, true)));
 }
 
+Task<bool> may_last_beside_another(HttpClient& client, bool other_ends) {
+  HttpRequest request = get("/");
+  Result<Exchange> first = co_await client.ask(std::move(request));
+  EXPECT_TRUE(first);
+  if (!first) co_return false;
+  const bool lasts = co_await (*first)->let_last();
+  EXPECT_TRUE(lasts);
+  HttpRequest next = get("/");
+  Result<Exchange> second = co_await client.ask(std::move(next));
+  EXPECT_TRUE(second);
+  if (!second) co_return false;
+  if (other_ends) first->reset();
+  co_return co_await (*second)->let_last();
+}
+
+TEST(HttpExchange, MayLastOnlyBesideSoManyOthers) {
+  ScriptedServer server(begin_and_hang);
+  const auto client =
+      client_for(server.url(), {.connect_timeout = 100ms, .max_connections = 1, .max_streams = 1});
+  EXPECT_FALSE(run(may_last_beside_another(*client, false)));
+  EXPECT_TRUE(run(may_last_beside_another(*client, true)));
+}
+
+// After so many requests that were answered, on the same connection.
+Task<bool> is_closed_unanswered(HttpClient& client, int before) {
+  for (int i = 0; i < before; ++i) {
+    HttpRequest request = get("/");
+    const auto answer = co_await client.send(std::move(request));
+    EXPECT_TRUE(answer);
+  }
+  HttpRequest request = get("/last");
+  Result<Exchange> exchange = co_await client.ask(std::move(request));
+  if (!exchange) co_return false;
+  auto head = co_await (*exchange)->read_head();
+  if (head && head->status == 102) head = co_await (*exchange)->read_head();
+  EXPECT_FALSE(head);
+  co_return (*exchange)->was_closed_unanswered();
+}
+
+TEST(HttpExchange, TellsAKeptConnectionThatWasClosedFromABadAnswer) {
+  const auto asked = [](int before, std::string last) {
+    ScriptedServer server([last = std::move(last)](Peer& peer) {
+      while (const auto request = peer.read_request()) {
+        if (request->starts_with("GET /last")) {
+          if (!last.empty()) peer.write(last);
+          return;
+        }
+        peer.write(http_answer(200, "x"));
+      }
+    });
+    const auto client = client_for(server.url());
+    return run(is_closed_unanswered(*client, before));
+  };
+  EXPECT_TRUE(asked(1, ""));
+  EXPECT_FALSE(asked(0, ""));  // It was made for that request.
+  for (const char* answer : {"HTTP/1.1 200 O", "nonsense\r\n\r\n", "HTTP/1.1 102 Processing\r\n\r\n",
+                             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\n\r\n"}) {
+    EXPECT_FALSE(asked(1, answer)) << answer;
+  }
+}
+
 TEST(HttpExchange, WorksWithoutAStrandOnAnExecutorOfOneThread) {
   ScriptedServer server(always(http_answer(200, "x")));
   run(use_from_one_coroutine(server.url(), true));
