@@ -23,8 +23,8 @@ namespace {
 // A page that is whole so soon after it could be read is answered whole, once it is stored: with its entity tag, and
 // compressed.
 constexpr std::chrono::milliseconds kWholePatience{30};
-// For storing it. A store that hangs must not keep the page from whoever it was rendered for.
-constexpr std::chrono::seconds kStoringPatience{1};
+// For storing it, besides. A store that is slow or hangs must not keep the page from whoever it was rendered for.
+constexpr std::chrono::milliseconds kStoringPatience{20};
 
 // Whether the page is so far beyond its window that it may not even be served as stale.
 bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
@@ -316,7 +316,8 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
       if (!ended && whole) ended = co_await flight->ended.wait(isr_.clock, kStoringPatience);
       const bool is_readable = co_await request.readable->wait(isr_.clock, Duration(0));
       if (is_readable && !ended && (whole || !verdict.when_failed))
-        co_return Served{ServedAs::live, nullptr, {}, "it is being rendered"};
+        co_return Served{
+            ServedAs::live, nullptr, {}, "it is being rendered", 0, {}, flights_->found_no_room(*flight)};
     }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
     if (boarding.began && ended) request.readable.reset();  // It told of that render, and of no other.
@@ -383,7 +384,12 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
   if (const auto* replayed = std::get_if<Replayed>(&outcome)) {
     co_return co_await replay(request, replayed->result_s3_key);
   }
-  if (std::holds_alternative<NotStored>(outcome)) {
+  if (const auto* not_stored = std::get_if<NotStored>(&outcome)) {
+    if (not_stored->stale) {
+      Error why{ErrorCode::unavailable, flight->why_not_stored};
+      auto stale = co_await fall_back(request, pointer, verdict, std::move(why), nullptr);
+      if (stale) co_return stale;
+    }
     const std::string why = flight->why_not_stored.empty() ? "" : ": " + flight->why_not_stored;
     if (boarding.began) {
       co_return Served{ServedAs::uncached, flight->rendered, flight->would_be,

@@ -149,6 +149,11 @@ bool Flights::has_rendered_page(const Flight& flight) const {
   return flight.has_page;
 }
 
+bool Flights::found_no_room(const Flight& flight) const {
+  const std::lock_guard lock(mutex_);
+  return flight.no_room;
+}
+
 std::int64_t Flights::turn_expected_at() const {
   const auto wait = std::chrono::ceil<std::chrono::seconds>(turns_->expected_wait());
   return isr_.now() + 1 + std::max<std::int64_t>(wait.count(), 1);  // Not in the second that is about to end.
@@ -257,9 +262,16 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
       ++counters_.renders;
     }
     const bool is_new = !elsewhere && !context.previous;  // What others publish is not counted here.
+    std::optional<bool> room;                             // Empty: nobody has asked.
+    if (is_new && options_->has_room) {
+      context.has_room = [&](std::size_t bytes) {
+        if (!room) room = options_->has_room(bytes);
+        return *room;
+      };
+    }
     auto rendered =
         co_await render_within(isr_.clock, request.policy.render_limit, errand.renderer, std::move(context));
-    const bool no_room = rendered && keep_out_if_full(*rendered, is_new);
+    const bool no_room = (room && !*room) || (!room && rendered && keep_out_if_full(*rendered, is_new));
     {
       const std::lock_guard lock(mutex_);
       flight.no_room = no_room;
@@ -346,7 +358,9 @@ void Flights::remember(const Flight& flight, const RegenerateOutcome& outcome) {
     memory_->rests_for_now(pk);
   } else {
     const auto* not_stored = std::get_if<NotStored>(&outcome);
-    if (not_stored != nullptr && !not_stored->lease_lost && !flight.no_room) memory_->passes_for_now(pk);
+    const bool is_for_one = not_stored != nullptr && !not_stored->lease_lost && !not_stored->stale;
+    if (is_for_one && !flight.no_room) memory_->passes_for_now(pk);
+    if (not_stored != nullptr && not_stored->stale) memory_->rests_for_now(pk);
     memory_->distrust(pk);
   }
 }

@@ -118,6 +118,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
   bool is_held_up(const Flight& flight) const { return turns_->is_held_up(*flight.place); }
   // Whether its render has made a page for everybody, whatever is left to do with it.
   bool has_rendered_page(const Flight& flight) const;
+  // Whether it is already known that its page is not stored for want of room.
+  bool found_no_room(const Flight& flight) const;
   bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
   // When there may be a turn for somebody who is sent away now; in seconds since 1970.
   std::int64_t turn_expected_at() const;

@@ -35,6 +35,7 @@ struct Served {
   std::string reason;                // For people and logs.
   std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
   Duration known_at{0};       // Of `hit`: when its pointer was read; monotonic.
+  bool no_room = false;       // Of `live`: it is known already that it will not be stored.
 };
 
 }  // namespace facetheory

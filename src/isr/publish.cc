@@ -29,7 +29,7 @@ Error invalid(std::string message) {
 }
 
 Result<void> check(const Rendered& rendered, const PublishOptions& options, const Isr& isr) {
-  if (!rendered.store || rendered.failed) {
+  if (!rendered.store || rendered.failed || rendered.stale) {
     return invalid("a page that is not to be stored, or failed, cannot be published: give the lease back");
   }
   if (rendered.revalidate < std::chrono::seconds(1)) {

@@ -26,9 +26,12 @@ struct Rendered {
   std::chrono::seconds revalidate{60};   // At least one second.
   std::optional<std::string> etag = {};  // Default: a strong one, of the bytes' SHA-256.
   std::vector<std::string> tags = {};
-  // These two are for `regenerate`; what is marked so cannot be published.
+  // These are for `regenerate`; what is marked so cannot be published.
   bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
   bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
+  // What it was rendered from is stale itself, says whoever rendered it. The page that stands there stays, and nobody backs
+  // off.
+  bool stale = false;
   std::string why_not_stored = {};  // For people, if it is not: "it sets a cookie".
 };
 

@@ -37,6 +37,7 @@ class Regeneration {
   Task<Result<RegenerateOutcome>> refuse(Lease lease, PublishRefused refused);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
   Task<Result<RegenerateOutcome>> not_stored(Lease lease);
+  Task<Result<RegenerateOutcome>> called_stale(Lease lease);
   Task<Result<RegenerateOutcome>> attach(RegenerateOutcome otherwise, std::string why);
   Task<void> hand_back(std::string why);
 
@@ -259,6 +260,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
               told ? (*rendered)->why_not_stored : "the page came with status " + std::to_string(status)});
   }
   if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
+  if ((*rendered)->stale) co_return co_await called_stale(std::move(lease));
   if (!(*rendered)->store) co_return co_await not_stored(std::move(lease));
 
   options_.publish.seen_marks = seen_.seen_marks;
@@ -321,6 +323,13 @@ Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
   co_return outcome;
 }
 
+// Whoever renders the page has a stale one only: another may have a better one soon.
+Task<Result<RegenerateOutcome>> Regeneration::called_stale(Lease lease) {
+  [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
+  co_await hand_back("whoever renders the page calls it stale");
+  co_return NotStored{.stale = true};
+}
+
 // Somebody else had the page. Where the render that is current began after our request, it is our request's
 // result too; otherwise the request is handed back.
 Task<Result<RegenerateOutcome>> Regeneration::attach(RegenerateOutcome otherwise, std::string why) {
@@ -366,7 +375,9 @@ struct OutcomeName {
   }
   std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
   std::string_view operator()(const PublishRefused&) const { return "refused"; }
-  std::string_view operator()(const NotStored&) const { return "not_stored"; }
+  std::string_view operator()(const NotStored& done) const {
+    return done.stale ? "called_stale" : "not_stored";
+  }
   std::string_view operator()(const NoTurn&) const { return "no_turn"; }
 };
 

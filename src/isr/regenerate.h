@@ -27,6 +27,9 @@ struct RenderContext {
   Lease lease;
   std::optional<MetaRow> previous;  // What is being replaced.
   std::stop_token lost;  // Asked to stop when the lease is lost: nothing can be published any more.
+  // Whether there is room for a page of that many bytes; to be asked once, as soon as the size is known, if at all. Empty:
+  // there is, or it is seen later. Where there is none the page is not to be stored.
+  std::function<bool(std::size_t bytes)> has_room = {};
 };
 // An error (or an exception, or what is marked `failed`) publishes nothing and makes everybody back off. A renderer that was cancelled
 // (boost::system::system_error operation_aborted) gives the lease back at once instead.
@@ -91,6 +94,7 @@ struct RenderFailed {
 struct NotStored {
   bool withdrawn = false;   // A page stood there, and does not any more.
   bool lease_lost = false;  // A page that stood there is left to whoever took the lease away.
+  bool stale = false;       // Rendered::stale: what stood there stays.
 };
 // Nothing was begun: its turn did not come (RegenerateOptions::turn).
 struct NoTurn {};
