@@ -183,7 +183,7 @@ MISTAKES = [
     Mistake("rolling back to a pointer of another form", "isr/history.cc",
             "if (*here) meta.s3_key = isr.bodies.reference(ours);", ""),
     Mistake("publishing what an origin calls stale", "gateway/origin_render.cc",
-            "result.failed = is_failure(answer.status) || called_stale;", "result.failed = is_failure(answer.status);"),
+            "if (!result.failed && is_called_stale(answer.headers)) call_stale(result);", ""),
     Mistake("taking the lease that the origin renders under", "site/read_routes.cc",
             '{"origin", Publisher::elsewhere}', '{"origin", Publisher::here}'),
     Mistake("leaving META open for an origin that knows no marks", "isr/rendered_elsewhere.cc",

@@ -126,14 +126,20 @@ class Gateway::Request {
 
  private:
   Task<void> serve_page(PageKey key);
-  Task<void> send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded);
+  Task<void> send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded,
+                       Headers trailers);
   void keep_warm(const Served& served, std::int64_t now, const WarmMoment& before, Coding coding,
                  const std::shared_ptr<const std::string>& bytes, const ServerResponse& response);
   Task<void> send_unstored(Served served, Forwarded forwarded);
-  Task<bool> stream(LiveAnswer& live, const Page& page, const Headers& may_vary, Forwarded forwarded);
-  Task<bool> stream_to_its_end(LiveAnswer& live, const Page& page, const Headers& may_vary,
-                               Forwarded forwarded);
-  ServerResponse head_of(LiveHead head, const Headers& may_vary, Forwarded forwarded);
+  struct Streaming {
+    Page page;
+    Forwarded forwarded = Forwarded::uri_miss;
+    bool no_room = false;  // It will not be stored.
+  };
+  Task<bool> stream(LiveAnswer& live, const Headers& may_vary, Streaming streaming);
+  Task<bool> stream_to_its_end(LiveAnswer& live, const Headers& may_vary, const Streaming& streaming);
+  ServerResponse head_of(LiveHead head, const Headers& may_vary, const Streaming& streaming);
+  Task<void> respond(ServerResponse response, Headers trailers);
   ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
                                std::int64_t retry_at) const;
   Task<void> pass(std::string reason, Forwarded forwarded);
@@ -237,7 +243,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
                         parts_.isr.bodies.max_metadata_bytes()};
     if (key_has_more_than_the_url(*route_) || step > 0) render.tags.push_back(render.varying_tag);
     render.page_bytes = site_->config.limits.page_bytes;
-    const auto live = exchange_ != nullptr ? std::make_shared<LiveAnswer>(parts_.isr.clock) : nullptr;
+    const auto live =
+        exchange_ != nullptr ? std::make_shared<LiveAnswer>(parts_.isr.clock, parts_.live) : nullptr;
     const LeavesLiveAnswer at_last{live};
     render.live = live;
     const std::vector<std::string> known_tags = render.tags;
@@ -335,7 +342,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::pass:
         co_return co_await pass(std::move(served->reason), forwarded.value_or(Forwarded::uri_miss));
       case ServedAs::live: {
-        const bool streamed = co_await stream(*live, page, may_vary, forwarded.value_or(Forwarded::uri_miss));
+        Streaming streaming{page, forwarded.value_or(Forwarded::uri_miss), served->no_room};
+        const bool streamed = co_await stream(*live, may_vary, std::move(streaming));
         if (streamed) co_return;
         if (live->has_failed())
           co_return co_await refuse_unanswered("the origin gave hints and no answer", 0);
@@ -355,7 +363,8 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
       case ServedAs::uncached:
         if (served->body->metadata.status == 0) {
           const Forwarded why = forwarded.value_or(Forwarded::uri_miss);
-          const bool streamed = live && co_await stream(*live, page, may_vary, why);
+          Streaming streaming{page, why};
+          const bool streamed = live && co_await stream(*live, may_vary, std::move(streaming));
           if (streamed) co_return;
           co_return co_await pass("it is not for everybody, or larger than pages may be", why);
         }
@@ -363,15 +372,18 @@ Task<void> Gateway::Request::serve_page(PageKey key) {
         if (served->as == ServedAs::uncached && !suits(prepared(*served->body), may_vary))
           co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
         co_return co_await send_unstored(*std::move(served), forwarded.value_or(Forwarded::uri_miss));
-      default:
-        co_return co_await send_page(*std::move(served), before, forwarded);
+      default: {
+        Headers trailers = live ? live->trailers() : Headers{};
+        co_return co_await send_page(*std::move(served), before, forwarded, std::move(trailers));
+      }
     }
   }
   if (exchange_ == nullptr) co_return;
   co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
 }
 
-Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded) {
+Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::optional<Forwarded> forwarded,
+                                       Headers trailers) {
   state_ = name(served.as);
   reason_ = served.reason;
   const PreparedPage& page = prepared(*served.body);
@@ -391,7 +403,20 @@ Task<void> Gateway::Request::send_page(Served served, WarmMoment before, std::op
   if (as_wished && (served.as == ServedAs::hit || while_rendered))
     keep_warm(served, context.now, before, coding, bytes, response);
   if (exchange_ == nullptr) co_return;
-  [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
+  co_await respond(std::move(response), std::move(trailers));
+}
+
+// A whole answer, with the origin's trailers if it has come just now and the client takes them.
+Task<void> Gateway::Request::respond(ServerResponse response, Headers trailers) {
+  trailers = trailers_for(request_.headers, trailers);
+  const bool has_body = !response.body_omitted && !is_bodiless(response.status) && request_.method == "GET";
+  if (trailers.empty() || !has_body || request_.minor_version == 0) {
+    [[maybe_unused]] auto sent = co_await exchange_->respond(std::move(response));
+    co_return;
+  }
+  auto sent = co_await exchange_->begin(response.status, std::move(response.headers), std::nullopt);
+  if (sent && !response.body.empty()) sent = co_await exchange_->write(response.body);
+  if (sent) sent = co_await exchange_->finish(std::move(trailers));
 }
 
 // So that the next one who asks for the same need not come this way.
@@ -446,20 +471,25 @@ void Gateway::Request::keep_warm(const Served& served, std::int64_t now, const W
 
 // What the origin answers to this request's own render, while it comes and while the client is there. False: nothing of it
 // can be sent.
-Task<bool> Gateway::Request::stream(LiveAnswer& live, const Page& page, const Headers& may_vary,
-                                    Forwarded forwarded) {
+Task<bool> Gateway::Request::stream(LiveAnswer& live, const Headers& may_vary, Streaming streaming) {
   bool streamed = true;
-  const auto streaming = [&]() -> Task<void> {
-    streamed = co_await stream_to_its_end(live, page, may_vary, forwarded);
+  const auto streaming_it = [&]() -> Task<void> {
+    streamed = co_await stream_to_its_end(live, may_vary, streaming);
   };
-  Task<void> all = streaming();
-  Task<void> leaving = exchange_->client_left();
-  co_await first_to_end(std::move(all), std::move(leaving));
+  // Whoever is let go may be in the middle of not reading.
+  const auto ending = [&]() -> Task<void> {
+    Task<void> leaving = exchange_->client_left();
+    Task<void> let_go = live.until_let_go();
+    co_await first_to_end(std::move(leaving), std::move(let_go));
+  };
+  Task<void> all = streaming_it();
+  Task<void> end = ending();
+  co_await first_to_end(std::move(all), std::move(end));
   co_return streamed;
 }
 
-Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& page, const Headers& may_vary,
-                                               Forwarded forwarded) {
+Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Headers& may_vary,
+                                               const Streaming& streaming) {
   std::optional<std::uint64_t> left;  // Of the bytes that were announced.
   std::string last;  // Kept back until the page is stored: who has all of it may ask for it again.
   for (;;) {
@@ -470,7 +500,7 @@ Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& pag
       sent = co_await exchange_->interim(hint->status, std::move(fields));
     } else if (auto* head = std::get_if<LiveHead>(&next)) {
       left = head->length;
-      ServerResponse response = head_of(*std::move(head), may_vary, forwarded);
+      ServerResponse response = head_of(*std::move(head), may_vary, streaming);
       if (response.status == 0) co_return false;
       sent = co_await exchange_->begin(response.status, std::move(response.headers), left);
     } else if (auto* piece = std::get_if<std::string>(&next)) {
@@ -482,10 +512,18 @@ Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& pag
       sent = co_await exchange_->write(*piece);
     } else if (auto* end = std::get_if<LiveEnd>(&next)) {
       if (!exchange_->answered()) co_return false;
-      if (state_ == name(ServedAs::miss)) co_await parts_.engine.wait_for_render(page, kStoredPatience);
+      if (state_ == name(ServedAs::miss))
+        co_await parts_.engine.wait_for_render(streaming.page, kStoredPatience);
       sent = co_await exchange_->write(last);
       Headers trailers = trailers_for(request_.headers, end->trailers);
       sent = co_await exchange_->finish(std::move(trailers));
+      co_return true;
+    } else if (std::holds_alternative<LiveRefusal>(next)) {
+      if (!exchange_->answered()) {
+        state_ = name(ServedAs::failed);
+        reason_ = "as many answers for one client each are on their way as origins.*.streams allows";
+        co_await refuse(503, "too much is asked of the origin at once", parts_.isr.now() + 1);
+      }
       co_return true;
     } else {
       co_return exchange_
@@ -496,7 +534,7 @@ Task<bool> Gateway::Request::stream_to_its_end(LiveAnswer& live, const Page& pag
 }
 
 // Of an answer whose body is still to come; its status is 0 if it is a page for other requests than this one.
-ServerResponse Gateway::Request::head_of(LiveHead head, const Headers& may_vary, Forwarded forwarded) {
+ServerResponse Gateway::Request::head_of(LiveHead head, const Headers& may_vary, const Streaming& streaming) {
   Rendered& shape = head.shape;
   Served served;
   served.as = ServedAs::miss;
@@ -506,14 +544,14 @@ ServerResponse Gateway::Request::head_of(LiveHead head, const Headers& may_vary,
   response.status = 0;
   const PreparedPage& page = prepared(*served.body);
   if (!suits(page, may_vary)) return response;
-  if (!shape.store) {
+  if (!shape.store || streaming.no_room) {
     state_ = name(ServedAs::uncached);
-    reason_ = std::move(shape.why_not_stored);
-    return unstored_head(page.metadata, forwarded, 0);
+    reason_ = shape.store ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
+    return unstored_head(page.metadata, streaming.forwarded, 0);
   }
   state_ = name(served.as);
   reason_ = "it was rendered";
-  const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), forwarded};
+  const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), streaming.forwarded};
   response = answer_with_page(served, page.coded(Coding::identity), Coding::identity, context);
   // Whoever gets it whole may get it compressed.
   const bool large = !head.length || *head.length >= kLeastBytesToCompress;
@@ -710,6 +748,10 @@ Task<void> Gateway::Request::purge_group(std::string tenant, std::string group) 
     return purge_tag(parts, tenant, tag);
   };
   co_await parts_.purges.purge(parts_.loop, std::move(row), std::move(name), std::move(purge));
+}
+
+std::shared_ptr<LiveMemory> make_live_memory(std::size_t most) {
+  return std::make_shared<LiveMemory>(most);
 }
 
 // --- the gateway ------------------------------------------------------------------------------------------------

@@ -49,6 +49,12 @@ struct RequestRecord {
   Duration took{0};
 };
 
+class LiveMemory;  // live_answer.h
+
+// So many bytes for what clients have not read yet of answers that are sent while they are rendered; for all gateways of a
+// process together.
+std::shared_ptr<LiveMemory> make_live_memory(std::size_t most);
+
 struct GatewayParts {
   boost::asio::any_io_executor loop;  // Where its requests are answered.
   Compressor& compressor;
@@ -57,6 +63,7 @@ struct GatewayParts {
   const Isr& isr;
   Metrics& metrics;
   PurgeRate& purges;
+  std::shared_ptr<LiveMemory> live;
   std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
   // Told of requests that a stale page has answered: somebody is to have it rendered, and to call was_refreshed() then.

@@ -536,6 +536,30 @@ TEST(GatewayPages, TenantsAreKeptApartAndStrangersNameNone) {
   EXPECT_EQ(closed.origin.count("/a"), 0U);
 }
 
+// They want less than all of it, but what is stored is all.
+TEST(GatewayPages, HeadAndPartsOfAStalePageAreAnsweredFromItAndCauseOneRenderInTheBackground) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  bed.get("/p");
+  bed.clock.advance(11s);
+  bed.origin.hold("/p");
+  for (int i = 0; i < 5; ++i) {
+    const Reply head = bed.ask("HEAD", "/p");
+    EXPECT_EQ(head.status, 200);
+    EXPECT_EQ(head.state(), "stale");
+    const Reply part = bed.get("/p", {{"Range", "bytes=0-1"}});
+    EXPECT_EQ(part.status, 206);
+    EXPECT_EQ(part.body, "/p");
+    EXPECT_EQ(part.state(), "stale");
+  }
+  ASSERT_TRUE(bed.origin.wait_for("/p", 2));
+  bed.origin.let_go("/p");
+  for (int i = 0; i < 1000 && bed.ask("HEAD", "/p").state() != "hit"; ++i)
+    std::this_thread::sleep_for(2ms);
+  EXPECT_EQ(bed.get("/p").body, "/p 2");
+  EXPECT_EQ(bed.origin.count("/p"), 2U);
+  EXPECT_EQ(bed.origin.requests("/p").back().method, "GET");
+}
+
 TEST(GatewayPages, BadTargetsAreRefusedByName) {
   GatewayBed bed;
   const Reply refused = bed.get("/a/../b");

@@ -1,5 +1,6 @@
 #include "facetheory/gateway/live_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -9,8 +10,88 @@ namespace {
 
 // What a client may have to read still when more of an answer is fetched that is for it alone.
 constexpr std::size_t kAhead = 256 << 10;
+constexpr std::size_t kPiece = 64 << 10;  // The most that is taken at once.
 
 }  // namespace
+
+void LiveMemory::add(LiveAnswer& answer) {
+  const std::lock_guard lock(mutex_);
+  answers_.insert(&answer);
+}
+
+void LiveMemory::remove(LiveAnswer& answer) {
+  const std::lock_guard lock(mutex_);
+  answers_.erase(&answer);
+}
+
+// Rarely more than one look: whoever is let go was about to make it worse.
+void LiveMemory::make_room() {
+  while (is_full()) {
+    const std::lock_guard lock(mutex_);
+    LiveAnswer* slowest = nullptr;
+    Duration since = Duration::max();
+    for (LiveAnswer* answer : answers_) {
+      const Duration idle = answer->idle_since();
+      if (idle >= since) continue;
+      since = idle;
+      slowest = answer;
+    }
+    if (slowest == nullptr) return;
+    if (slowest->let_go()) let_go_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+LiveAnswer::LiveAnswer(Clock& clock, std::shared_ptr<LiveMemory> memory)
+    : clock_(clock), memory_(std::move(memory)) {
+  memory_->add(*this);
+}
+
+LiveAnswer::~LiveAnswer() {
+  memory_->remove(*this);
+  forget_bytes();
+}
+
+void LiveAnswer::keep(std::string_view piece) {
+  if (bytes_ == 0) taken_at_ = clock_.monotonic();
+  bytes_ += piece.size();
+  memory_->kept_.fetch_add(piece.size(), std::memory_order_relaxed);
+  while (!piece.empty()) {
+    if (pieces_.empty() || pieces_.back().size() == kPiece) pieces_.emplace_back();
+    std::string& last = pieces_.back();
+    const std::size_t fits = std::min(piece.size(), kPiece - last.size());
+    last.append(piece.substr(0, fits));
+    piece.remove_prefix(fits);
+  }
+}
+
+void LiveAnswer::forget_bytes() {
+  memory_->kept_.fetch_sub(bytes_, std::memory_order_relaxed);
+  bytes_ = 0;
+  pieces_.clear();
+}
+
+std::string LiveAnswer::take_piece() {
+  std::string piece = std::move(pieces_.front());
+  pieces_.pop_front();
+  bytes_ -= piece.size();
+  memory_->kept_.fetch_sub(piece.size(), std::memory_order_relaxed);
+  taken_at_ = clock_.monotonic();
+  return piece;
+}
+
+Duration LiveAnswer::idle_since() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_ > kPiece ? taken_at_ : Duration::max();
+}
+
+bool LiveAnswer::let_go() {
+  std::unique_lock lock(mutex_);
+  if (bytes_ == 0) return false;
+  forget_bytes();
+  state_ = State::let_go;
+  changed(std::move(lock));
+  return true;
+}
 
 // Tells everybody who waits for a change.
 void LiveAnswer::changed(std::unique_lock<std::mutex> lock) {
@@ -25,7 +106,7 @@ bool LiveAnswer::claim() {
   state_ = State::outdated;
   hints_.clear();
   head_.reset();
-  bytes_ = {};
+  forget_bytes();
   changed(std::move(lock));
   return false;
 }
@@ -47,10 +128,14 @@ void LiveAnswer::begin(LiveHead head) {
 }
 
 void LiveAnswer::give(std::string_view piece) {
-  std::unique_lock lock(mutex_);
-  if (left_ || state_ != State::coming) return;
-  bytes_ += piece;
-  changed(std::move(lock));
+  if (piece.empty()) return;
+  {
+    std::unique_lock lock(mutex_);
+    if (left_ || state_ != State::coming) return;
+    keep(piece);
+    changed(std::move(lock));
+  }
+  if (memory_->is_full()) memory_->make_room();
 }
 
 Task<bool> LiveAnswer::give_in_time(std::string_view piece) {
@@ -58,8 +143,8 @@ Task<bool> LiveAnswer::give_in_time(std::string_view piece) {
     std::shared_ptr<Event> change;
     {
       const std::lock_guard lock(mutex_);
-      if (left_) co_return false;
-      if (bytes_.size() < kAhead) break;
+      if (left_ || state_ != State::coming) co_return false;
+      if (bytes_ == 0 || (bytes_ < kAhead && !memory_->is_full())) break;
       change = change_;
     }
     co_await change->wait(clock_, kUntilToldOtherwise);
@@ -85,6 +170,14 @@ void LiveAnswer::fail() {
   readable_->set();
 }
 
+void LiveAnswer::refuse() {
+  std::unique_lock lock(mutex_);
+  if (state_ != State::coming) return;
+  state_ = State::refused;
+  changed(std::move(lock));
+  readable_->set();
+}
+
 bool LiveAnswer::is_wanted() const {
   const std::lock_guard lock(mutex_);
   return !left_;
@@ -95,12 +188,29 @@ bool LiveAnswer::has_failed() const {
   return state_ == State::failed;
 }
 
+Headers LiveAnswer::trailers() const {
+  const std::lock_guard lock(mutex_);
+  return trailers_;
+}
+
 Task<void> LiveAnswer::until_left() {
   for (;;) {
     std::shared_ptr<Event> change;
     {
       const std::lock_guard lock(mutex_);
       if (left_) co_return;
+      change = change_;
+    }
+    co_await change->wait(clock_, kUntilToldOtherwise);
+  }
+}
+
+Task<void> LiveAnswer::until_let_go() {
+  for (;;) {
+    std::shared_ptr<Event> change;
+    {
+      const std::lock_guard lock(mutex_);
+      if (left_ || state_ == State::let_go) co_return;
       change = change_;
     }
     co_await change->wait(clock_, kUntilToldOtherwise);
@@ -134,16 +244,26 @@ std::optional<LiveAnswer::Next> LiveAnswer::take() {
     head_.reset();
     return head;
   }
-  if (!bytes_.empty()) return std::exchange(bytes_, {});
-  if (state_ == State::ended) return LiveEnd{trailers_};
-  if (state_ == State::failed || state_ == State::outdated) return LiveFailure{};
-  return std::nullopt;
+  if (!pieces_.empty()) return take_piece();
+  switch (state_) {
+    case State::coming:
+      return std::nullopt;
+    case State::ended:
+      return LiveEnd{trailers_};
+    case State::refused:
+      return LiveRefusal{};
+    case State::failed:
+    case State::let_go:
+    case State::outdated:
+      break;
+  }
+  return LiveFailure{};
 }
 
 void LiveAnswer::leave() {
   std::unique_lock lock(mutex_);
   left_ = true;
-  bytes_ = {};
+  forget_bytes();
   changed(std::move(lock));
 }
 

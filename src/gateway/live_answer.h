@@ -1,16 +1,20 @@
 // LiveAnswer: an origin's answer on its way from a render to the client for whom the render was begun, while it comes.
 //
 // The render gives and the client's request takes, each on a thread of its own. What was given is kept until it is taken. A
-// page that will be stored is not held up by a client that reads slowly: give() does not wait, and the page is in memory
-// anyway. Of an answer that is for this client alone no more is kept than a client that reads well needs
-// (give_in_time). The answer ends by end() or fail(), of which the first counts. For .cc files only, since it needs Asio.
+// page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer that is for this
+// client alone no more is kept than a client that reads well needs (give_in_time). The answer ends by end(), fail() or
+// refuse(), of which the first counts. What all of them keep together is bounded (LiveMemory). For .cc files only, since it
+// needs Asio.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,12 +43,44 @@ struct LiveEnd {
 };
 
 struct LiveFailure {};  // The rest will not come.
+struct LiveRefusal {};  // Nothing will come: as many as may are on their way already.
+
+class LiveAnswer;
+
+// What the live answers of a process keep together, in bytes. Beyond the limit the client that has taken nothing for the
+// longest time is let go: its connection breaks, and the render goes on without it. Used from any thread.
+class LiveMemory {
+ public:
+  explicit LiveMemory(std::size_t most) : most_(most) {}
+
+  bool is_full() const { return kept_.load(std::memory_order_relaxed) > most_; }
+  std::size_t kept() const { return kept_.load(std::memory_order_relaxed); }
+  std::uint64_t let_go() const { return let_go_.load(std::memory_order_relaxed); }  // Clients, so far.
+
+ private:
+  friend class LiveAnswer;
+
+  void add(LiveAnswer& answer);
+  void remove(LiveAnswer& answer);
+  void make_room();  // With no answer's mutex held.
+
+  const std::size_t most_;
+  std::atomic<std::size_t> kept_ = 0;
+  std::atomic<std::uint64_t> let_go_ = 0;
+  std::mutex
+      mutex_;  // Guards what follows. An answer's own may be taken while it is held, and not the other way round.
+  std::set<LiveAnswer*> answers_;
+};
 
 class LiveAnswer {
  public:
-  using Next = std::variant<LiveHint, LiveHead, std::string, LiveEnd, LiveFailure>;
+  using Next = std::variant<LiveHint, LiveHead, std::string, LiveEnd, LiveFailure, LiveRefusal>;
 
-  explicit LiveAnswer(Clock& clock) : clock_(clock) {}
+  // The clock outlives it.
+  LiveAnswer(Clock& clock, std::shared_ptr<LiveMemory> memory);
+  ~LiveAnswer();
+  LiveAnswer(const LiveAnswer&) = delete;
+  LiveAnswer& operator=(const LiveAnswer&) = delete;
 
   // --- for the render ---
 
@@ -58,6 +94,7 @@ class LiveAnswer {
   Task<bool> give_in_time(std::string_view piece);
   void end(Headers trailers);
   void fail();
+  void refuse();  // Before anything was given.
 
   // False: nobody takes it, and nobody will.
   bool is_wanted() const;
@@ -69,22 +106,35 @@ class LiveAnswer {
   // Set when there is something to take, or nothing will come.
   const std::shared_ptr<Event>& readable() const { return readable_; }
   Task<Next> next();
+  // Returns when the client is to be let go (LiveMemory), or has left.
+  Task<void> until_let_go();
   void leave();
   // Whether the origin was asked, and the answer broke off or never came.
   bool has_failed() const;
+  Headers trailers() const;  // Once the answer has ended.
 
  private:
   enum class State {
     coming,
     ended,
     failed,
+    refused,
+    let_go,    // Its client took too little of it.
     outdated,  // Another render has begun for the same client, and what this one gave was not taken.
   };
 
+  friend class LiveMemory;
+
   void changed(std::unique_lock<std::mutex> lock);
   std::optional<Next> take();
+  std::string take_piece();
+  void keep(std::string_view piece);
+  void forget_bytes();
+  Duration idle_since() const;  // Maximal: it has nothing worth mentioning to give.
+  bool let_go();
 
   Clock& clock_;
+  const std::shared_ptr<LiveMemory> memory_;
   const std::shared_ptr<Event> readable_ = std::make_shared<Event>();
 
   mutable std::mutex mutex_;                                   // Guards what follows.
@@ -94,7 +144,9 @@ class LiveAnswer {
   State state_ = State::coming;
   std::deque<LiveHint> hints_;
   std::optional<LiveHead> head_;
-  std::string bytes_;
+  std::deque<std::string> pieces_;  // Each small, so that whoever takes one has little that nobody counts.
+  std::size_t bytes_ = 0;           // In them.
+  Duration taken_at_{0};            // When any was taken last, or the first one given; monotonic.
   Headers trailers_;
 };
 

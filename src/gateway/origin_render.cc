@@ -21,7 +21,7 @@ namespace {
 
 using PagePointer = std::shared_ptr<const PreparedPage>;
 
-// An answer that fails to come so soon was not waited for: a connection that had been idle was closed as it was used.
+// How soon a kept connection is found closed that was closed as it was used. The origin has then seen nothing of the request.
 constexpr std::chrono::seconds kClosedAsItWasUsed{1};
 
 // The entity tag that the origin gave; one that was made here means nothing to it.
@@ -75,17 +75,17 @@ bool is_failure(int status) {
   return status >= 500 || status == 408 || status == 429;
 }
 
-// Whether an origin that does ISR itself says that the page it answers with has had its time: it could not render it, or
-// could not ask its table. Published, that page would be of a new generation.
+// Whether an origin that does ISR itself, or another gateway of ours, says that the page it answers with has had its time.
+// Published, that page would be of a new generation.
 bool is_called_stale(const Headers& answer) {
   const auto state = answer.get("x-facetheory-isr");
-  return state && trimmed(*state).starts_with(name(ServedAs::stale));  // Or stale-metadata-error.
+  return state && lower_case(trimmed(*state)).starts_with(name(ServedAs::stale));  // Or stale-metadata-error.
 }
 
 constexpr std::string_view kCalledStale =
-    "the origin has rendered nothing: it answered with a page that it calls stale (x-facetheory-isr); an "
-    "origin "
-    "that keeps pages in this table needs renders = \"origin\"";
+    "the origin itself calls its answer stale (x-facetheory-isr); one that keeps its pages in this table "
+    "needs "
+    "renders = \"origin\"";
 
 // Brings what is left of an answer to the one client that it is for.
 Task<void> pump(std::unique_ptr<HttpExchange> exchange, std::shared_ptr<LiveAnswer> live) {
@@ -135,17 +135,20 @@ class OriginRendering {
       timing.answered(304);
       if (!previous)
         co_return Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
-      if (is_called_stale(head->headers)) co_return Error{ErrorCode::unavailable, std::string(kCalledStale)};
       if (confirms(head->headers, *validators, times_.received_at)) {
         ending_ = Ending::whole;
-        co_return renewed(*previous, *std::move(head));
+        const bool stale = is_called_stale(head->headers);
+        Rendered page = renewed(*previous, *std::move(head));
+        if (stale) call_stale(page);
+        co_return page;
       }
       previous.reset();  // It spoke of another page: ask for this one, whole.
     }
   }
 
  private:
-  // The head of the answer; the rest is left to exchange_. What breaks off before any of it came is asked for once more.
+  // The head of the answer; the rest is left to exchange_. Where a kept connection is closed before any of it came, it is asked
+  // for once more.
   Task<Result<HttpResponseStart>> ask(const std::optional<PageValidators>& validators) {
     HttpRequest request = render_.request;
     if (validators) {
@@ -161,7 +164,7 @@ class OriginRendering {
       exchange_ = *std::move(opened);
       auto head = co_await read_final_head();
       times_.received_at = epoch_seconds(clock_.now());
-      const bool closed = !head && head.error().code == ErrorCode::ambiguous && !hinted_ &&
+      const bool closed = !head && exchange_->was_closed_unanswered() && !hinted_ &&
                           clock_.monotonic() - began < kClosedAsItWasUsed;
       if (!closed || attempt > 0) co_return head;
     }
@@ -177,19 +180,24 @@ class OriginRendering {
   }
 
   Task<Result<Rendered>> take_body(HttpResponseStart head) {
-    const bool has_length = head.framing.kind == BodyFraming::Kind::length;
-    Rendered result = shape_of(head, has_length && head.framing.length > render_.page_bytes);
-    const bool is_page = result.store && !result.failed;
+    std::optional<std::uint64_t> length;
+    if (head.framing.kind == BodyFraming::Kind::length) length = head.framing.length;
+    Rendered result = shape_of(head, length && *length > render_.page_bytes ? Unfit::too_large : Unfit::no);
+    if (result.store && length && context_.has_room && !context_.has_room(*length))
+      result = shape_of(head, Unfit::no_room);
+    if (!result.store && !result.failed && !result.stale) {
+      LiveHead live{std::move(result), length};
+      co_return co_await hand_over(std::move(live), {});
+    }
     // A render that belongs to one request, because a store is away, is counted until it ends.
-    const bool is_published = !context_.lease.token.empty();
-    if (live_ && ((is_page && is_published) || !(is_page || result.failed))) {
-      LiveHead live{result, {}};
-      if (has_length) live.length = head.framing.length;
+    const bool is_live = live_ && result.store && !context_.lease.token.empty();
+    if (is_live) {
+      LiveHead live{result, length};
       live_->begin(std::move(live));
     }
-    if (!is_page && !result.failed) co_return co_await hand_over(std::move(result.why_not_stored));
-    const bool is_live = live_ && is_page && is_published;
     std::string body;
+    // A string that grows has twice the bytes in the end.
+    if (length && *length <= render_.page_bytes) body.reserve(*length);
     for (;;) {
       const auto piece = co_await exchange_->read();
       if (!piece) co_return piece.error();
@@ -198,33 +206,41 @@ class OriginRendering {
       body += *piece;
       if (is_live) live_->give(*piece);
       if (fits) continue;
-      result = shape_of(head, true);
-      std::string why = result.why_not_stored;
-      if (live_ && !is_live) {
-        live_->begin({std::move(result), {}});
-        live_->give(body);
-      }
-      co_return co_await hand_over(std::move(why));
+      LiveHead live{shape_of(head, Unfit::too_large), {}};
+      if (is_live) body.clear();
+      co_return co_await hand_over(std::move(live), std::move(body), is_live);
     }
-    if (is_live) live_->end(exchange_->trailers());
+    if (live_) live_->end(exchange_->trailers());
     result.body.bytes = std::move(body);
     co_return result;
   }
 
-  // To the client for whom the render was begun: what is left has no more to do with the page.
-  Task<Result<Rendered>> hand_over(std::string why) {
-    if (live_ && live_->is_wanted()) {
-      co_await exchange_->let_last();
-      ending_ = Ending::handed_over;
-      boost::asio::co_spawn(render_.origin->executor(), pump(std::move(exchange_), live_),
-                            [live = live_](std::exception_ptr interrupted) {
-                              if (interrupted) live->fail();
-                            });
-    }
+  // To the client for whom the render was begun: what is left has no more to do with the page. Whoever has got some of it
+  // waits as long as a render may take; others are refused if there is no place for them among the streams.
+  Task<Result<Rendered>> hand_over(LiveHead head, std::string so_far, bool has_begun = false) {
     Rendered nothing;
     nothing.store = false;
+    nothing.failed = head.shape.failed;
+    nothing.stale = head.shape.stale;
     nothing.body.metadata.status = 0;
-    nothing.why_not_stored = std::move(why);
+    nothing.why_not_stored = head.shape.why_not_stored;
+    if (!live_ || !live_->is_wanted()) co_return nothing;
+    bool has_place = false;
+    const auto taking_place = [&]() -> Task<void> { has_place = co_await exchange_->let_last(has_begun); };
+    Task<void> place = taking_place();
+    Task<void> left = live_->until_left();
+    co_await first_to_end(std::move(place), std::move(left));
+    if (!has_place) {
+      live_->refuse();
+      co_return nothing;
+    }
+    if (!has_begun) live_->begin(std::move(head));
+    live_->give(so_far);
+    ending_ = Ending::handed_over;
+    boost::asio::co_spawn(render_.origin->executor(), pump(std::move(exchange_), live_),
+                          [live = live_](std::exception_ptr interrupted) {
+                            if (interrupted) live->fail();
+                          });
     co_return nothing;
   }
 
@@ -243,25 +259,32 @@ class OriginRendering {
   Rendered renewed(const PreparedPage& previous, HttpResponseStart not_modified) {
     not_modified.headers = renewed_header(previous, *context_.previous, not_modified.headers);
     not_modified.status = previous.metadata.status;
-    Rendered result = shape_of(not_modified, false);
+    Rendered result = shape_of(not_modified, Unfit::no);
     result.body.bytes = previous.bytes;
     // Then the body need not be written again.
     if (same_but_for_times(result.body.metadata, previous.metadata)) result.body = previous;
     return result;
   }
 
+  // Why an answer is not stored that might be.
+  enum class Unfit { no, too_large, no_room };
+
   // What is made of an answer with that head, but for its bytes.
-  Rendered shape_of(const HttpResponseStart& answer, bool too_large) const {
+  Rendered shape_of(const HttpResponseStart& answer, Unfit unfit) const {
     StoreDecision decision =
         decide_store("GET", render_.request.headers, answer.status, answer.headers, times_, render_.policy);
     Rendered result;
     BodyMetadata& metadata = result.body.metadata;
     metadata.status = answer.status;
-    const bool called_stale = is_called_stale(answer.headers);
-    result.failed = is_failure(answer.status) || called_stale;
+    result.failed = is_failure(answer.status);
     result.store = decision.store && !result.failed;
-    result.why_not_stored = called_stale ? std::string(kCalledStale) : decision.reason;
-    if (result.store && too_large) {
+    result.why_not_stored = decision.reason;
+    if (!result.failed && is_called_stale(answer.headers)) call_stale(result);
+    if (result.store && unfit == Unfit::no_room) {
+      result.store = false;
+      result.why_not_stored = "there is no room for it on the disk";
+    }
+    if (result.store && unfit == Unfit::too_large) {
       result.store = false;
       result.why_not_stored =
           "it is larger than " + std::to_string(render_.page_bytes) + " bytes (limits.page_bytes)";
@@ -285,6 +308,12 @@ class OriginRendering {
     if (vary && !vary->empty())
       metadata.headers.emplace_back(kVariantField, variant_key(*vary, render_.request.headers));
     return result;
+  }
+
+  static void call_stale(Rendered& result) {
+    result.stale = true;
+    result.store = false;
+    result.why_not_stored = kCalledStale;
   }
 
   // Not stored after all, if there is more of it than can be kept.

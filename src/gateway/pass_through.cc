@@ -27,8 +27,8 @@ namespace asio = boost::asio;
 using namespace asio::experimental::awaitable_operators;
 
 constexpr std::chrono::seconds kContinuePatience{1};  // Then the body is sent without being asked for.
-constexpr std::chrono::seconds kSoonClosed{1};  // An answer that fails to come so soon was not waited for.
-constexpr std::chrono::seconds kTunnelFarewell{10};  // For one direction after the other has ended.
+constexpr std::chrono::seconds kSoonClosed{1};        // As a kept connection was used, and not while it was.
+constexpr std::chrono::seconds kTunnelFarewell{10};   // For one direction after the other has ended.
 
 bool takes_trailers(const Headers& headers) {
   bool takes = false;
@@ -325,9 +325,9 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
     }
     if (interrupted) std::rethrow_exception(interrupted);
     if (passed && passing.is_tunnel()) co_await passing.tunnel();
-    // A connection that had been idle may be closed in the moment it is used.
+    // A connection that had been kept may be closed in the moment it is used.
     const bool soon = std::chrono::steady_clock::now() - began < kSoonClosed;
-    const bool closed = !passed && passed.error().code == ErrorCode::ambiguous && soon;
+    const bool closed = !passed && (**exchange)->was_closed_unanswered() && soon;
     if (!closed || !repeatable || attempt > 0) co_return passed;
   }
 }

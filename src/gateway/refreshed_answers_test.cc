@@ -34,7 +34,9 @@ class RefreshedAnswers : public testing::Test {
     options.prepare = prepare_page;
     return options;
   }
-  GatewayParts parts() { return {test::executor(), compressor_, fixed_, engine_, isr_, metrics_, purges_}; }
+  GatewayParts parts() {
+    return {test::executor(), compressor_, fixed_, engine_, isr_, metrics_, purges_, live_};
+  }
   std::shared_ptr<const Site> site() const {
     const std::string lines = "[defaults]\nrevalidate = \"10s\"\n";
     return std::make_shared<const Site>(test::bed_config(origin_.port(), lines), test::executor());
@@ -67,6 +69,7 @@ class RefreshedAnswers : public testing::Test {
   const Isr isr_{*table_, *bodies_, clock_};
   Metrics metrics_{{}};
   PurgeRate purges_{clock_};
+  std::shared_ptr<LiveMemory> live_ = make_live_memory(std::size_t{1} << 20);
   Compressor compressor_{clock_};
   FixedMemory fixed_{1 << 20};
   Engine engine_{test::executor(), isr_, preparing()};

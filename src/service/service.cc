@@ -79,6 +79,10 @@ std::size_t pointer_memory(const Config& config) {
 std::size_t body_memory(const Config& config) {
   return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
 }
+// Besides all these: for answers on their way to clients that read slowly. One page of any size must have room.
+std::size_t live_memory(const Config& config) {
+  return std::max(config.memory / 4, config.limits.page_bytes);
+}
 // An outage must not keep the gateway from starting.
 constexpr std::chrono::seconds kFirstLookAtPartners{3};
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
@@ -159,6 +163,7 @@ class Service::State {
   void start_cleanup();
   MetricsSources sources();
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
+  GatewayParts gateway_parts(asio::any_io_executor loop);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
   void refresh(Front& front, ServerRequest request);
@@ -176,6 +181,7 @@ class Service::State {
   LoopThread background_{"background", Urgency::patient};
   Compressor compressor_{options_.clock};
   FixedMemory fixed_{fixed_memory(config_)};
+  const std::shared_ptr<LiveMemory> live_ = make_live_memory(live_memory(config_));
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<PartnerWatch> partners_;
@@ -354,6 +360,10 @@ void Service::State::refresh(Front& front, ServerRequest request) {
   });
 }
 
+GatewayParts Service::State::gateway_parts(asio::any_io_executor loop) {
+  return {std::move(loop), compressor_, fixed_, *engine_, *isr_, metrics_, purges_, live_};
+}
+
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   auto front = std::make_unique<Front>();
   if (access_log_) {
@@ -412,7 +422,7 @@ Result<void> Service::State::start() {
     access_log_ = *std::move(file);
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
-  GatewayParts background{background_.executor(), compressor_, fixed_, *engine_, *isr_, metrics_, purges_};
+  GatewayParts background = gateway_parts(background_.executor());
   refresher_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {

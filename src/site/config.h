@@ -71,6 +71,7 @@ struct OriginConfig {
   HostPolicy host = HostPolicy::client;
   std::string host_name = {};
   int connections = 64;
+  int streams = 64;  // Besides: of answers for one client each, while they come.
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds read_timeout{30'000};    // Longest silence.
   std::chrono::milliseconds render_timeout{60'000};  // All of a render.

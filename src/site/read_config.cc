@@ -245,6 +245,8 @@ constexpr auto kOriginKeys = std::to_array<ConfigKey<OriginDraft>>({
     {"host", read_origin_host},
     {"connections", [](const ConfigValue& value,
                        OriginDraft& draft) { assign(draft.config.connections, value.integer(1, 10'000)); }},
+    {"streams", [](const ConfigValue& value,
+                   OriginDraft& draft) { assign(draft.config.streams, value.integer(1, 100'000)); }},
     {"connect_timeout",
      [](const ConfigValue& value, OriginDraft& draft) {
        assign(draft.config.connect_timeout, value.duration(milliseconds(10), hours(1)));

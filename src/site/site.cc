@@ -11,6 +11,7 @@ HttpClientOptions options_of(const OriginConfig& origin) {
   options.read_timeout = origin.read_timeout;
   options.total_timeout = origin.render_timeout;
   options.max_connections = static_cast<std::size_t>(origin.connections);
+  options.max_streams = static_cast<std::size_t>(origin.streams);
   options.ca_file = origin.ca_file;
   options.verify_tls = origin.verify_tls;
   options.one_thread = true;
