@@ -177,6 +177,9 @@ class Gateway::Request {
 };
 
 Task<void> Gateway::Request::answer() {
+  if (has_passed(request_.headers, parts_.pseudonym))
+    co_return co_await refuse(508,
+                              "this gateway has passed this request on already: an origin leads back to it");
   if (auto* refused = std::get_if<Refused>(&asked_.found))
     co_return co_await refuse(refused->status, std::move(refused->why), 0, std::move(refused->allow));
   if (auto* options = std::get_if<OwnOptions>(&asked_.found))
@@ -212,7 +215,7 @@ HttpRequest Gateway::Request::render_request(const PageKey& key, const std::vect
   request.headers.set("accept-encoding", "identity");
   request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   request.headers.add("X-Forwarded-Host", asked_.target.host);
-  request.headers.add("Via", via(request_.minor_version));
+  request.headers.add("Via", via(request_.minor_version, parts_.pseudonym));
   return request;
 }
 
@@ -654,7 +657,7 @@ Task<void> Gateway::Request::pass(std::string reason, Forwarded forwarded) {
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
   pass.request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   pass.request.headers.add("X-Forwarded-Host", asked_.target.host);
-  pass.request.headers.add("Via", via(request_.minor_version));
+  pass.request.headers.add("Via", via(request_.minor_version, parts_.pseudonym));
 
   CacheStatus status;
   status.forwarded = forwarded;

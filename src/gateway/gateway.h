@@ -64,6 +64,8 @@ struct GatewayParts {
   Metrics& metrics;
   PurgeRate& purges;
   std::shared_ptr<LiveMemory> live;
+  // By which the origin learns who passes a request on (rules/replay.h).
+  std::string pseudonym = "facetheory";
   std::size_t warm_memory = std::size_t{16} << 20;             // Bytes of answers that are kept ready.
   std::function<void(const RequestRecord&)> on_answered = {};  // Must not throw.
   // Told of requests that a stale page has answered: somebody is to have it rendered, and to call was_refreshed() then.

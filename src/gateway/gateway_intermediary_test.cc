@@ -197,10 +197,47 @@ TEST(GatewayVia, TellsTheOriginInWhichVersionTheRequestCame) {
   ask_raw(bed.port(), "POST /a HTTP/1.1\r\nHost: x\r\nVia: 1.0 fred\r\n");
   ask_raw(bed.port(), "GET /b HTTP/1.0\r\nHost: x\r\n");
   ask_raw(bed.port(), "GET /c HTTP/1.1\r\nHost: x\r\n");
-  EXPECT_EQ(bed.origin.requests("/a").at(0).headers.get("via"), "1.0 facetheory");
-  EXPECT_EQ(combined(bed.origin.requests("/a").at(1).headers, "via"), "1.0 fred, 1.1 facetheory");
-  EXPECT_EQ(bed.origin.requests("/b").at(0).headers.get("via"), "1.0 facetheory");
-  EXPECT_EQ(bed.origin.requests("/c").at(0).headers.get("via"), "1.1 facetheory");
+  const auto told = [&](const char* path, std::size_t number) {
+    return combined(bed.origin.requests(path).at(number).headers, "via").value_or("");
+  };
+  const std::string name = told("/a", 0).substr(4);
+  EXPECT_THAT(name, testing::MatchesRegex("facetheory-[0-9a-f]{12}"));
+  EXPECT_EQ(told("/a", 0), "1.0 " + name);
+  EXPECT_EQ(told("/a", 1), "1.0 fred, 1.1 " + name);
+  EXPECT_EQ(told("/b", 0), "1.0 " + name);
+  EXPECT_EQ(told("/c", 0), "1.1 " + name);
+}
+
+TEST(GatewayVia, ARequestThatThisGatewayHasPassedOnIsALoop) {
+  GatewayBed bed;
+  GatewayBed another;
+  for (GatewayBed* each : {&bed, &another})
+    ask_raw(each->port(), "POST /a HTTP/1.1\r\nHost: x\r\n");
+  const auto via = [](GatewayBed& of) {
+    return std::string(*of.origin.requests("/a").at(0).headers.get("via"));
+  };
+  for (const std::string line : {"GET /b", "POST /b"}) {
+    const Reply looped =
+        ask_raw(bed.port(), line + " HTTP/1.1\r\nHost: x\r\nVia: 1.0 fred, " + via(bed) + " (a comment)\r\n");
+    EXPECT_EQ(looped.status, 508);
+    EXPECT_EQ(looped.field("cache-control"), "no-store");
+    EXPECT_EQ(bed.origin.count("/b"), 0U);
+  }
+  // Gateways may stand behind one another.
+  const std::string others = "Via: 1.1 facetheory, " + via(another) + "\r\n";
+  EXPECT_EQ(ask_raw(bed.port(), "GET /b HTTP/1.1\r\nHost: x\r\n" + others).status, 200);
+}
+
+TEST(GatewayVia, AGatewayThatIsItsOwnOriginSaysSoAtOnce) {
+  const std::uint16_t port = test::closed_port();
+  Config config = test::bed_config(port, "");
+  config.listen.front().port = port;
+  const auto service = *Service::start(std::move(config));
+  for (const std::string line : {"GET /a", "POST /a"}) {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(ask_raw(port, line + " HTTP/1.1\r\nHost: x\r\n").status, 508) << line;
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2)) << line;
+  }
 }
 
 TEST(GatewayVia, TellsTheClientInWhichVersionTheOriginAnswered) {

@@ -74,8 +74,27 @@ std::optional<std::string> wanted_protocol(const Headers& headers, int minor_ver
   return named && !refused && protocol && !protocol->empty() ? protocol : std::nullopt;
 }
 
-std::string via(int minor_version) {
-  return "1." + std::to_string(minor_version) + " facetheory";
+std::string via(int minor_version, std::string_view pseudonym) {
+  return "1." + std::to_string(minor_version) + " " + std::string(pseudonym);
+}
+
+std::string new_pseudonym(Random& random) {
+  constexpr std::size_t kDigits = 12;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string name = "facetheory-";
+  for (std::uint64_t bits = random.next(); name.size() < kDigits + 11; bits >>= 4U)
+    name.push_back(kHex[bits & 0xfU]);
+  return name;
+}
+
+bool has_passed(const Headers& headers, std::string_view pseudonym) {
+  bool passed = false;
+  for_each_element(headers, "via", [&](std::string_view element) {
+    const std::size_t space = std::min(element.find(' '), element.size());
+    const std::string_view by = trimmed(element.substr(space));
+    passed = passed || by.substr(0, by.find(' ')) == pseudonym;
+  });
+  return passed;
 }
 
 ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::string>& withheld) {

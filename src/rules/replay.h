@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "facetheory/base/random.h"
 #include "facetheory/http/message.h"
 
 namespace facetheory {
@@ -23,8 +24,14 @@ Headers end_to_end(const Headers& headers);
 // that is decided here.
 std::optional<std::string> wanted_protocol(const Headers& headers, int minor_version);
 
-// What this gateway adds to the Via of a message that it has received in HTTP/1.<minor_version> (RFC 9110, 7.6.3).
-std::string via(int minor_version);
+// What this gateway adds to the Via of a message that it has received in HTTP/1.<minor_version> (RFC 9110, 7.6.3). Clients are
+// told what all gateways are called. The origin is told the name of this one, by which it knows a request that comes back to
+// it from one that another gateway passes on.
+std::string via(int minor_version, std::string_view pseudonym = "facetheory");
+// "facetheory-0b9c5ad26b1f", for one process: nobody can guess it, and so nobody can have requests taken for its own.
+std::string new_pseudonym(Random& random);
+// Whether the gateway of that name has passed the request on before.
+bool has_passed(const Headers& request, std::string_view pseudonym);
 
 // What a page replays, as BodyMetadata has it: names in lower case, the content type apart.
 struct ReplayedHeaders {

@@ -16,6 +16,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
+#include "facetheory/base/random.h"
 #include "facetheory/base/run_on.h"
 #include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
@@ -25,6 +26,7 @@
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/metrics/access_log.h"
 #include "facetheory/metrics/metrics.h"
+#include "facetheory/rules/replay.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/http_server.h"
 #include "facetheory/server/server_exchange.h"
@@ -182,6 +184,7 @@ class Service::State {
   Compressor compressor_{options_.clock};
   FixedMemory fixed_{fixed_memory(config_)};
   const std::shared_ptr<LiveMemory> live_ = make_live_memory(live_memory(config_));
+  const std::string pseudonym_ = new_pseudonym(system_random());
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<PartnerWatch> partners_;
@@ -361,7 +364,7 @@ void Service::State::refresh(Front& front, ServerRequest request) {
 }
 
 GatewayParts Service::State::gateway_parts(asio::any_io_executor loop) {
-  return {std::move(loop), compressor_, fixed_, *engine_, *isr_, metrics_, purges_, live_};
+  return {std::move(loop), compressor_, fixed_, *engine_, *isr_, metrics_, purges_, live_, pseudonym_};
 }
 
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
