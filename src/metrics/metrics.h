@@ -25,12 +25,22 @@ inline constexpr std::array<std::string_view, 12> kRequestStates = {
     "uncached", "absent", "failed", "refused",  "own",  "other"};
 
 // As EngineOptions::on_regenerated has them.
-inline constexpr std::array<std::string_view, 15> kRegenerationOutcomes = {
-    "published",        "already_fresh",  "not_stored",
-    "failed",           "in_backoff",     "lease_held",
-    "lease_lost",       "replayed",       "request_in_progress",
-    "request_mismatch", "request_failed", "refused",
-    "no_turn",          "error",          "other"};
+inline constexpr std::array<std::string_view, 16> kRegenerationOutcomes = {"published",
+                                                                           "already_fresh",
+                                                                           "not_stored",
+                                                                           "failed",
+                                                                           "in_backoff",
+                                                                           "lease_held",
+                                                                           "lease_lost",
+                                                                           "replayed",
+                                                                           "request_in_progress",
+                                                                           "request_mismatch",
+                                                                           "request_failed",
+                                                                           "refused",
+                                                                           "no_turn",
+                                                                           "called_stale",
+                                                                           "error",
+                                                                           "other"};
 
 // What one event loop counts. On that loop's thread only.
 class alignas(kFarApart) LoopMetrics {

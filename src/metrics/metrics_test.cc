@@ -105,10 +105,12 @@ TEST(Metrics, RegenerationsAreCountedByOutcome) {
   metrics.regenerated("published", 300ms);
   metrics.regenerated("published", 700ms);
   metrics.regenerated("failed", 2s);
+  metrics.regenerated("called_stale", 1s);
   metrics.regenerated("unheard of", 1s);
   const std::string text = metrics.text();
   EXPECT_EQ(value(text, R"(facetheory_regenerations_total{outcome="published"})"), 2);
   EXPECT_EQ(value(text, R"(facetheory_regenerations_total{outcome="failed"})"), 1);
+  EXPECT_EQ(value(text, R"(facetheory_regenerations_total{outcome="called_stale"})"), 1);
   EXPECT_EQ(value(text, R"(facetheory_regenerations_total{outcome="other"})"), 1);
   EXPECT_EQ(value(text, R"(facetheory_regenerations_total{outcome="lease_lost"})"), 0);
   EXPECT_EQ(value(text, R"(facetheory_regeneration_duration_seconds_sum{outcome="published"})"), 1);
