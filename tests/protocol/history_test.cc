@@ -79,6 +79,22 @@ TEST_P(HistoryTest, RollbackWorksAfterAPurge) {
   EXPECT_EQ(number("META", "version"), 4);
 }
 
+TEST_P(HistoryTest, RollbackIsNotUndoneByAPurgeOfTheTenantBeforeIt) {
+  const std::string cache_key = page_.cache_key;
+  page_ = *page_of(cache_key,
+                   "acme" + cache_key.substr(cache_key.rfind('/') + 1));  // Tables are shared by cases.
+  PublishOptions options;
+  options.history = 5;
+  const MetaRow page = published(options, "page of acme").meta;
+  const auto purge_all = [this] { return mark_tag(isr_, page_.tenant, "", MarkKind::purge); };
+  done(purge_all);
+  ASSERT_EQ(seen().freshness.state, PageState::missing);
+  rolling_back(*page.current_sk);
+  EXPECT_EQ(seen().freshness.state, PageState::fresh);
+  done(purge_all);
+  EXPECT_EQ(seen().freshness.state, PageState::missing);
+}
+
 TEST_P(HistoryTest, PinHoldsWhatIsCurrent) {
   ASSERT_TRUE(std::holds_alternative<Pinned>(done([&] { return pin(isr_, page_); })));
   EXPECT_EQ(text("META", "s3_key"), pages_[2].s3_key);

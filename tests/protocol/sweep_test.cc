@@ -299,6 +299,20 @@ TEST_P(SweepTest, SweepThatWasInterruptedGoesOnWhereItWas) {
   EXPECT_EQ(whole.bodies_waiting, 700U);
 }
 
+TEST_P(SweepTest, TableThatCannotBeReadWholeLosesNoBody) {
+  const Published page = published("/p", "one");
+  clock_.advance(seconds(3601));
+  const auto script = std::make_shared<FaultScript>();
+  const ProtocolStores faulty = behind(stores_, script, clock_);
+  const Isr isr{*faulty.table, *faulty.bodies, clock_, random_, {}};
+  SweepOptions options;
+  options.vouched = true;
+  script->queue("scan", Fault::fail);
+  EXPECT_FALSE(run(sweep(isr, options)));
+  EXPECT_EQ(sweeping().bodies_waiting, 0U);
+  EXPECT_TRUE(has_body(page.meta.s3_key));
+}
+
 TEST_P(SweepTest, PacedSweepTakesItsTime) {
   for (int i = 0; i < 10; ++i)
     published("/" + std::to_string(i), "page");
