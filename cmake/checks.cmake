@@ -20,5 +20,6 @@ facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_B
 facetheory_check(fuzz ${PROJECT_SOURCE_DIR}/tools/fuzz --runs 1)
 # Some of the mistakes of tools/mistakes.py, others whenever the source changes; that all of them still fit the source is looked at each time.
 facetheory_check(mutate ${PROJECT_SOURCE_DIR}/tools/mutate --sample 3)
+facetheory_check(mutate_self_test ${PROJECT_SOURCE_DIR}/tools/mutate --self-test)
 # Use all cores by themselves. The limit is for what never ends: two cores that others use as well take clang 15 minutes.
 set_tests_properties(clang fuzz mutate PROPERTIES TIMEOUT 2700 RUN_SERIAL ON)

@@ -9,6 +9,16 @@ class Mistake:
     right: str  # what stands there, once or more
     wrong: str  # what is put in its place, wherever it stands
     tests: tuple = ()  # as TESTS of tools/mutate has them; empty: those of the layer
+    layers: tuple = ()  # others in which a mistaken header is compiled anew
+
+
+def cli(*cases):
+    """Cases of tests/cli/cli_test.py."""
+    return tuple(("tests/cli/cli_test.py", case) for case in cases)
+
+
+def protocol(names):
+    return (("tests/protocol/protocol_test", f"--gtest_filter={names}"),)
 
 
 MISTAKES = [
@@ -234,4 +244,134 @@ MISTAKES = [
             "if (name.empty() || !environment.get(name)) continue;", "continue;"),
     Mistake("sending stored fields of a connection", "rules/replay.cc",
             "!contains_name(kForCaches, name) && !contains_name(kOfOneConnection, name)", "!contains_name(kForCaches, name)"),
+
+    # --- one invalidation, one render
+
+    Mistake("reading no mark of the tenant where marks are read by themselves", "isr/invalidate.cc",
+            "tags.emplace_back();  // The tenant as a whole.\n  return marks_of_tags", "return marks_of_tags",
+            protocol("*HistoryTest*/memory")),
+    Mistake("judging without the mark of the tenant", "isr/invalidate.cc",
+            'meta_key(tag_pk(page.tenant, ""))', 'meta_key(tag_pk(page.tenant, "of nobody"))'),
+    Mistake("asking DynamoDB for one row after the other", "table/dynamodb_table.cc",
+            "if (keys.size() == 1) {",
+            "if (keys.size() > 1) { std::vector<std::optional<Item>> each; for (const Key& one : keys) { Key key = one;"
+            " auto item = co_await do_get(std::move(key), consistency); if (!item) co_return std::move(item).error();"
+            " each.push_back(*std::move(item)); } co_return each; }\n  if (keys.size() == 1) {",
+            (("src/table/dynamodb_test", "--gtest_filter=DynamoDbFaults.SeveralItems*"),)),
+    Mistake("forgetting where a pass over the pages has stopped", "isr/close_pages.cc", "report_.next = item.key.pk;", "",
+            protocol("*ClosePagesTest*/memory")),
+    Mistake("beginning every pass over the pages anew", "isr/close_pages.cc",
+            "if (options_.after) scan.after = meta_key(*options_.after);", "", protocol("*ClosePagesTest*/memory")),
+    Mistake("closing pages as fast as it goes", "isr/close_pages.cc", "if (!options_.rate) co_return;", "co_return;",
+            protocol("*ClosePagesTest*/memory")),
+    Mistake("closing pages although it is a dry run", "isr/close_pages.cc", "if (writes && !options_.dry_run) {", "if (writes) {",
+            protocol("*ClosePagesTest*/memory")),
+    Mistake("explaining a page without its marks", "gateway/explain.cc", "read.marks = *std::move(marks);", "",
+            (("tests/cli/explain_test.py", "mark"),)),
+    Mistake("explaining a stale page as a hit", "gateway/explain.cc", "        say_stale(told, served->reason, now);\n",
+            "        told.next = NextAnswer::hit;\n", (("tests/cli/explain_test.py", "invalidated"),)),
+
+    # --- one rule for the stores
+
+    Mistake("keeping the bodies of a shared table on one machine", "site/stores.cc",
+            'if (!stores.table.uri.starts_with("dynamodb:") || !local) return {};', "if (!local || local) return {};",
+            (("src/site/site_test",), *cli("a shared table with bodies of one machine"))),
+    Mistake("letting the variable win over the option", "site/stores.cc",
+            "if (auto option = said_by(options, kind, file_name))",
+            "if (auto option = said_by(options, kind, file_name); option && !environment.get(std::string(kind.variable)))",
+            (("src/site/site_test",), *cli("one rule chooses the stores"))),
+    Mistake("letting the configuration win over the variable", "site/stores.cc",
+            "if (auto text = environment.get(variable))",
+            "if (auto text = environment.get(variable); text && !said_by(file, kind, file_name))",
+            (("src/site/site_test",), *cli("one rule chooses the stores"))),
+    Mistake("not telling by what the table was chosen", "cli/table.cc",
+            'Field{"table_by", session.stores().table.why}', 'Field{"table_by", session.stores().table.uri}',
+            cli("one rule chooses the stores")),
+    Mistake("describing two stores that cannot be used together as if they could", "cli/table.cc",
+            "if (!trouble.empty()) add(", "if (false) add(", cli("a shared table with bodies of one machine")),
+
+    # --- nothing is deleted by mistake
+
+    Mistake("writing into bodies of another table", "isr/blocking.cc",
+            "if (auto checked = check_may_write(report); !checked) return checked;", "", cli("gc deletes nothing")),
+    Mistake("serving with bodies of another table", "service/partner_watch.cc", "*stranger = !last.may_write();", "*stranger = false;",
+            (("src/service/service_test", "--gtest_filter=PartnerWatch*"),)),
+    Mistake("believing a table of which a row cannot be read", "isr/sweep.cc",
+            "if (auto remembered = remember(item); !remembered) co_return remembered;", "static_cast<void>(remember(item));",
+            protocol("*SweepTest*/memory")),
+    Mistake("taking the part of a table that could be read for all of it", "isr/sweep.cc",
+            "    if (!page) co_return std::move(page).error();\n    for (const Item& item : page->items) {",
+            "    if (!page) co_return Result<void>();\n    for (const Item& item : page->items) {", protocol("*SweepTest*/memory")),
+    Mistake("sweeping as fast as it goes", "isr/sweep.cc", "if (!options_.pace) co_return Result<void>();", "co_return Result<void>();",
+            protocol("*SweepTest*/memory")),
+    Mistake("beginning every sweep anew", "isr/sweep.cc", "if (token != nullptr) after = *token;", "", protocol("*SweepTest*/memory")),
+    Mistake("cleaning up only where somebody asks for it", "site/config.h",
+            "bool enabled = true;\n  std::chrono::milliseconds released_after", "bool enabled = false;\n  std::chrono::milliseconds released_after",
+            (("src/site/site_test",),)),
+
+    # --- the disk is bounded
+
+    Mistake("evicting pages that are in use first", "isr/evict.cc", "candidate.warmth = options_.warmth(", "candidate.warmth = -options_.warmth(",
+            protocol("*EvictTest*/memory")),
+    Mistake("not knowing which bodies are in use", "cache/body_cache.cc", "? Warmth::used : Warmth::unused", "? Warmth::unused : Warmth::unused",
+            (("src/cache/cache_test", "--gtest_filter=BodyCache*"),)),
+    Mistake("admitting what there is no room for", "service/storage_budget.cc", "if (no_disk || too_many)", "if (too_many)",
+            (("src/service/service_test", "--gtest_filter=StorageBudget*"),)),
+    Mistake("admitting pages beyond their number", "service/storage_budget.cc", "if (no_disk || too_many)", "if (no_disk)",
+            (("src/service/service_test", "--gtest_filter=StorageBudget*"),)),
+    Mistake("forgetting what was admitted since the disk was measured", "service/storage_budget.cc", "admitted_ += more;", "",
+            (("src/service/service_test", "--gtest_filter=StorageBudget*"),)),
+    Mistake("evicting nothing however full the disk is", "service/storage_budget.cc", "return use_.used - evict_from() +", "return 0 * ",
+            (("src/service/service_test", "--gtest_filter=StorageBudget*"),)),
+    Mistake("evicting nothing however many pages there are", "service/storage_budget.cc", "? pages_ - *most_pages_ : 0", "? 0 : 0",
+            (("src/service/service_test", "--gtest_filter=StorageBudget*"),)),
+    Mistake("storing new pages whatever the budget says", "cache/flights.cc",
+            "if (options_->has_room(rendered.body.bytes.size())) return false;", "return false;",
+            (("src/cache/cache_test",),)),
+
+    # --- the protocol's edges
+
+    Mistake("succeeding in claiming what was completed before", "cli/request.cc",
+            "return completed(page, before->row);", 'return answer(page, "completed", before->row);', cli("requests are claimed")),
+    Mistake("extending a claim by another time than was asked for", "cli/request.cc",
+            "extend(claim(page), length_)", "extend(claim(page), kShortestLease)", cli("idempotency on LMDB")),
+    Mistake("extending what is not in progress or somebody else's", "isr/requests.cc",
+            "Condition condition = is_ours(claim) && std::move(shorter);", "Condition condition = std::move(shorter);",
+            protocol("*RequestTest*/memory")),
+    Mistake("shortening a claim by extending it", "isr/requests.cc",
+            "Condition condition = is_ours(claim) && std::move(shorter);", "Condition condition = is_ours(claim);",
+            protocol("*RequestTest*/memory")),
+    Mistake("giving the same idempotency key to every deploy", "cli/request_name.cc", 'deploy_id_.value_or("")', 'std::string()',
+            cli("a page is rendered once per deploy")),
+    Mistake("giving the same request to every deploy of a gateway", "gateway/gateway.cc",
+            "deploy.empty() ? std::string(*id) : ", "true ? std::string(*id) : ", (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),)),
+    Mistake("running a command whose output cannot be published", "cli/regenerate.cc",
+            "if (const Result<void> checked = check(session, id->has_value()); !checked)", "if (const Result<void> checked{}; !checked)",
+            cli("what cannot be published is told before the command runs")),
+    Mistake("leaving COMMAND running when regenerate is killed", "cli/subprocess.cc", "::prctl(PR_SET_PDEATHSIG, SIGKILL);", "",
+            cli("the command dies with a regenerate that is killed")),
+    Mistake("writing an etag without quotes", "cli/page_options.cc", "etag_ = quoted ? value : '\"' + value + '\"';", "etag_ = value;",
+            cli("an etag is quoted")),
+    Mistake("leasing for as long as visitors wait", "cache/engine.h", "std::chrono::seconds lease{10};", "std::chrono::seconds lease{30};",
+            (("src/site/site_test",),), ("site",)),
+    Mistake("printing the page that is current for a version", "cli/get.cc", "if (version_) return kept(session, page);", "",
+            cli("kept versions and bodies are printed")),
+    Mistake("not finding a body by its key", "cli/get.cc", "session.isr_with_bodies().read_stored(s3_key);",
+            'session.isr_with_bodies().read_stored("x" + s3_key);', cli("kept versions and bodies are printed")),
+    Mistake("comparing a version with itself", "cli/diff.cc", 'version(session, page, "B", *second_)', 'version(session, page, "B", *first_)',
+            cli("two versions are compared")),
+    Mistake("comparing bytes without status and header fields", "cli/diff.cc", "as_text(from.body)", "as_text(to.body)",
+            cli("two versions are compared")),
+
+    # --- beside the real FaceTheory, and what lives on one loop
+
+    Mistake("dropping parameters of campaigns from FaceTheory's key", "site/read_routes.cc",
+            "route_.key != KeyStyle::facetheory;", "true;", (("src/site/site_test",),)),
+    Mistake("not noticing what is used on another thread than its own", "base/loop_bound.h", "if (!is_here()) [[unlikely]]", "if (false)",
+            (("src/base/base_test", "--gtest_filter=LoopBound*"),)),
+    Mistake("taking every thread for the loop's own", "base/loop_bound.h", "loop_ ? loop_->running_in_this_thread() : strand_->running_in_this_thread()",
+            "true", (("src/base/base_test", "--gtest_filter=LoopBound*"),)),
+    Mistake("rendering without a table on the loop that serves", "cache/engine.cc",
+            "co_await run_on(boost::asio::make_strand(executor_), std::move(render));", "co_await std::move(render);",
+            (("src/cache/cache_test", "--gtest_filter=EngineTest*"),)),
 ]
