@@ -1,6 +1,7 @@
 """facetheory regenerate: what cli_test.py runs about it."""
 import hashlib
 import os
+import pathlib
 import signal
 import time
 
@@ -161,6 +162,21 @@ def the_command_dies_with_a_regenerate_that_is_killed(cli):
         for pid in processes:
             if is_running(pid):
                 os.kill(pid, signal.SIGKILL)
+    job.wait(60)
+
+
+def the_command_dies_with_a_killed_regenerate_whose_guard_was_killed_before(cli):
+    job = cli.start(*regenerate("/x", "echo $$ >pid; exec sleep 150", "--for", "2s"))
+    command = int(appears(cli.folder / "pid"))
+
+    def children():
+        return {int(pid) for task in pathlib.Path(f"/proc/{job.pid}/task").iterdir() for pid in (task / "children").read_text().split()}
+
+    until(lambda: command in children() and len(children()) == 2, "COMMAND and its guard")
+    for guard in children() - {command}:
+        os.kill(guard, signal.SIGKILL)
+    job.kill()
+    until(lambda: not is_running(command), "the end of the command")
     job.wait(60)
 
 
