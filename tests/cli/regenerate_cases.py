@@ -165,17 +165,13 @@ def the_command_dies_with_a_regenerate_that_is_killed(cli):
     job.wait(60)
 
 
-def the_command_dies_with_a_killed_regenerate_whose_guard_was_killed_before(cli):
+def the_command_dies_with_its_guard(cli):
     job = cli.start(*regenerate("/x", "echo $$ >pid; exec sleep 150", "--for", "2s"))
     command = int(appears(cli.folder / "pid"))
-
-    def children():
-        return {int(pid) for task in pathlib.Path(f"/proc/{job.pid}/task").iterdir() for pid in (task / "children").read_text().split()}
-
-    until(lambda: command in children() and len(children()) == 2, "COMMAND and its guard")
-    for guard in children() - {command}:
-        os.kill(guard, signal.SIGKILL)
-    job.kill()
+    tasks = pathlib.Path(f"/proc/{job.pid}/task").iterdir()
+    guards = {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    same((len(guards), command in guards), (1, False))
+    os.kill(guards.pop(), signal.SIGKILL)
     until(lambda: not is_running(command), "the end of the command")
     job.wait(60)
 
