@@ -84,8 +84,9 @@ struct S3Bodies::State {
         bucket_path(std::move(path_of_bucket)),
         name("the S3 bucket " + location.bucket + " at " + host_field(endpoint.origin)),
         custom(endpoint.custom),
-        client(executor, std::move(endpoint), std::move(credentials), std::move(platform), std::move(http),
-               retry) {}
+        reading(executor, endpoint, credentials, platform, http, retry),
+        writing(executor, std::move(endpoint), std::move(credentials), std::move(platform), std::move(http),
+                retry) {}
 
   // Constant after construction.
   const S3Location location;
@@ -93,7 +94,9 @@ struct S3Bodies::State {
   const std::string bucket_path;  // Of requests; ends with a slash.
   const std::string name;         // For messages.
   const bool custom;
-  mutable ServiceClient client;
+  // Each with connections of its own, so that writes that hang leave some for reads.
+  mutable ServiceClient reading;
+  mutable ServiceClient writing;
   mutable std::atomic<bool> told_that_nothing_guards = false;  // From any thread.
 
   std::string complete(std::string key) const { return key.starts_with(prefix) ? key : prefix + key; }
@@ -112,6 +115,7 @@ struct S3Bodies::State {
 
 Task<Result<HttpResponse>> S3Bodies::State::send(HttpRequest request) const {
   ServiceClient::Judge by_status = judge;
+  ServiceClient& client = request.method == "GET" || request.method == "HEAD" ? reading : writing;
   auto answer = co_await client.call(std::move(request), Repeatable::yes, std::move(by_status));
   if (!answer) {
     Error error = std::move(answer).error();

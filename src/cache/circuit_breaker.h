@@ -2,6 +2,8 @@
 // requests do not queue up behind time-outs. Not thread-safe.
 #pragma once
 
+#include <algorithm>
+
 #include "facetheory/base/clock.h"
 
 namespace facetheory {
@@ -18,8 +20,11 @@ class CircuitBreaker {
     return true;
   }
   void succeeded() { failures_ = 0; }
-  void failed(Duration monotonic_now) {
-    if (++failures_ == limit_) next_probe_ = monotonic_now + pause_;
+  // `weight`: as how many failures it counts.
+  void failed(Duration monotonic_now, int weight = 1) {
+    const bool was_open = is_open();
+    failures_ = std::min(limit_, failures_ + weight);
+    if (!was_open && is_open()) next_probe_ = monotonic_now + pause_;
   }
   bool is_open() const { return failures_ >= limit_; }
   // It is open, and there is no probe to be made yet.

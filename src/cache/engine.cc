@@ -25,6 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kWholePatience{30};
 // For storing it, besides. A store that is slow or hangs must not keep the page from whoever it was rendered for.
 constexpr std::chrono::milliseconds kStoringPatience{20};
+// The same for those who cannot read it while it is being stored.
+constexpr std::chrono::seconds kStoreHangs{1};
 
 // Whether the page is so far beyond its window that it may not even be served as stale.
 bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
@@ -64,6 +66,7 @@ class Engine::State {
   // A request that is abandoned may outlive the engine; what it counted in must not be gone.
   static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
   PageMemory& memory() { return *memory_; }
+  void try_writing_again() { PageMemory::try_writing_again(memory_, executor_); }
   Flights& flights() { return *flights_; }
   EngineCounters counters() const;
   EngineGauges gauges() const;
@@ -127,17 +130,18 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
       co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
     }
     // What cannot be stored is not rendered for storing.
-    const std::optional<Error> bodies_rest = memory_->bodies_rest();
+    const std::optional<Error> storing_rests = memory_->storing_rests();
+    if (storing_rests) try_writing_again();
     const bool just_read = pointer->read_at >= came;
-    if (verdict->refresh && !bodies_rest && (request.request_id || !memory_->rests(request.page.pk))) {
+    if (verdict->refresh && !storing_rests && (request.request_id || !memory_->rests(request.page.pk))) {
       flights_->board(
           Errand{std::move(request), std::move(renderer), *std::move(pointer), verdict->rejected, just_read});
     }
     if (verdict->served) co_return *std::move(verdict->served);
-    if (bodies_rest) {
-      auto stale = co_await fall_back(request, *pointer, *verdict, *bodies_rest, nullptr);
+    if (storing_rests) {
+      auto stale = co_await fall_back(request, *pointer, *verdict, *storing_rests, nullptr);
       if (stale) co_return stale;
-      co_return co_await serve_without_stores(std::move(request), std::move(renderer), *bodies_rest);
+      co_return co_await serve_without_stores(std::move(request), std::move(renderer), *storing_rests);
     }
     if (!deadline) deadline = isr_.clock.monotonic() + request.policy.wait_limit;
     Landed landed = co_await wait(request, renderer, *pointer, *verdict, came, *deadline);
@@ -242,11 +246,11 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
   co_return served;
 }
 
-// Within the limit for which a request waits for a render, and while the place is its own. What the renderer throws is an
-// error.
+// Within the render's own limit, since there is nothing else that could be served, and while the place is its own. What the
+// renderer throws is an error.
 Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer,
                                                       std::shared_ptr<UncachedPlaces::Place> place) {
-  const Duration limit = std::min(request.policy.wait_limit, request.policy.render_limit);
+  const Duration limit = request.policy.render_limit;
   RenderContext context{request.page, Lease{request.page, ""}, std::nullopt, {}};
   Result<Rendered> rendered =
       Error{ErrorCode::exhausted, "its client has left, and somebody else needed its place"};
@@ -318,12 +322,32 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
       if (is_readable && !ended && (whole || !verdict.when_failed))
         co_return Served{
             ServedAs::live, nullptr, {}, "it is being rendered", 0, {}, flights_->found_no_room(*flight)};
+    } else if (boarding.began) {
+      co_await flight->render_over.wait(isr_.clock, deadline - isr_.clock.monotonic());
+    }
+    if (boarding.began && flights_->has_rendered_page(*flight)) {
+      const bool stored = co_await flight->ended.wait(isr_.clock, kStoreHangs);
+      auto [page, would_be] = flights_->rendered_page(*flight);
+      if (!stored && page)
+        co_return Served{ServedAs::uncached, page, would_be,
+                         "it was rendered, and a store takes long to keep it"};
     }
     const bool ended = co_await flight->ended.wait(isr_.clock, deadline - isr_.clock.monotonic());
     if (boarding.began && ended) request.readable.reset();  // It told of that render, and of no other.
     const bool no_turn = ended && *flight->outcome && std::holds_alternative<NoTurn>(**flight->outcome);
     const bool for_nobody = no_turn && !flights_->was_refused(*flight) && !request.left.stop_requested();
     if (for_nobody && isr_.clock.monotonic() < deadline) continue;  // It was given up just before we came.
+    if (!ended && flights_->waits_for_a_store(*flight) && !request.only_if_cached) {
+      Error why{ErrorCode::unavailable, "a store does not answer"};
+      auto stale = co_await fall_back(request, pointer, verdict, why, nullptr);
+      if (stale) co_return stale;
+      // The flight must not use the same renderer beside it.
+      if (!boarding.began || flights_->take_renderer_back(*flight)) {
+        ServeRequest again = request;
+        Renderer by = renderer;
+        co_return co_await serve_without_stores(std::move(again), std::move(by), std::move(why));
+      }
+    }
     if (!ended || no_turn) {
       failure.code = ErrorCode::exhausted;
       failure.retry_at = flights_->turn_expected_at();
@@ -350,6 +374,17 @@ Task<Engine::State::Landed> Engine::State::wait(ServeRequest& request, const Ren
                                              std::holds_alternative<PublishRefused>(*outcome));
     // To an invalidation or a rollback: the page must be rendered again, as of now.
     if (lost && time_left) co_return Landed();
+    // It was interrupted for the sake of whoever had begun it, who waits for no store any more.
+    const bool interrupted = outcome != nullptr && std::holds_alternative<RenderFailed>(*outcome) &&
+                             flights_->was_withdrawn(*flight);
+    if (interrupted && !boarding.began) {
+      Error why{ErrorCode::unavailable, "a store does not answer"};
+      auto stale = co_await fall_back(request, pointer, verdict, why, nullptr);
+      if (stale) co_return stale;
+      ServeRequest again = request;
+      Renderer by = renderer;
+      co_return co_await serve_without_stores(std::move(again), std::move(by), std::move(why));
+    }
     co_return co_await land(request, renderer, boarding, pointer, verdict);
   }
   co_return co_await fall_back(request, pointer, verdict, std::move(failure), nullptr);
@@ -539,6 +574,15 @@ EngineCounters Engine::counters() const {
 }
 EngineGauges Engine::gauges() const {
   return state_->gauges();
+}
+std::optional<Error> Engine::table_writes_rest() const {
+  return state_->memory().table_writes_rest();
+}
+std::optional<Error> Engine::body_writes_rest() const {
+  return state_->memory().body_writes_rest();
+}
+void Engine::try_writing_again() {
+  state_->try_writing_again();
 }
 std::optional<OverdueRender> Engine::overdue() {
   return state_->flights().overdue();

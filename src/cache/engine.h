@@ -64,6 +64,13 @@ class Engine {
   EngineCounters counters() const;
   EngineGauges gauges() const;
 
+  // Why the table, or the bodies, cannot be written; empty: they can, as far as is known.
+  std::optional<Error> table_writes_rest() const;
+  std::optional<Error> body_writes_rest() const;
+  // Tries that again in the background, where it is time to. To be asked every second or so; requests that would have been
+  // stored do the same.
+  void try_writing_again();
+
   // Gives up regenerations that should have ended long ago, logs each once, and tells of the oldest that still hangs. To be
   // asked every second or so.
   std::optional<OverdueRender> overdue();

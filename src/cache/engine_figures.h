@@ -36,6 +36,11 @@ struct EngineGauges {
   std::size_t bodies_in_memory = 0, bytes_in_memory = 0, pointers = 0;
   bool table_down = false;   // It has failed so often that it is hardly asked.
   bool bodies_down = false;  // Likewise.
+  // It is read, but writes have failed so often that they are only tried now and then.
+  bool table_writes_down = false;
+  bool body_writes_down = false;  // Likewise.
+  std::size_t storing = 0;        // Pages that were rendered and are being stored,
+  std::size_t storing_bytes = 0;  // and what their bodies take.
 };
 
 // A regeneration that hangs: something takes longer than all its limits.

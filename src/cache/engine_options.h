@@ -31,11 +31,16 @@ struct EngineOptions {
   int renders = 64;
   std::size_t queued_renders =
       2000;                   // That wait for their turn, for requests; and as many of the background.
-  int uncached_renders = 16;  // At once, while the table cannot be asked.
+  int uncached_renders = 16;  // At once, while a store is away that the page would need.
+  // Pages that were rendered and are being stored, and what their bodies take. Beyond either a render keeps its turn until
+  // its page is stored.
+  std::size_t storing = 64;
+  std::size_t storing_bytes = std::size_t{64} << 20;
   Duration pass_for = std::chrono::seconds(10);  // How long it is remembered that a page is not stored,
   std::size_t passes = 10'000;                   // and of how many.
   // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the bodies
-  // after so many of their own.
+  // after so many of their own. Where writes have failed so often, or two of them have hung, nothing is rendered for storing
+  // until one that was tried has succeeded; what the store has is served.
   int breaker_failures = 5;
   Duration breaker_pause = std::chrono::seconds(1);
   std::string owner = {};  // Who renders, for people to read in LOCK.

@@ -518,7 +518,8 @@ TEST_F(EngineTest, RendererThatHangsWithoutATableIsEndedAtTheLimit) {
     co_return rendered(1);
   };
   std::optional<Result<Served>> answer;
-  auto ended = test::start(test::store(engine_->serve(request({.wait_limit = 5s}), hanging), answer));
+  auto ended = test::start(
+      test::store(engine_->serve(request({.wait_limit = 1s, .render_limit = 5s}), hanging), answer));
   ASSERT_TRUE(clock_.wait_for_sleepers(2));
   clock_.advance(5s);
   EXPECT_EQ(ended.wait_for(5s), std::future_status::ready);
@@ -526,6 +527,12 @@ TEST_F(EngineTest, RendererThatHangsWithoutATableIsEndedAtTheLimit) {
   ended.get();
   EXPECT_FALSE(*answer);
   EXPECT_THAT(answer->error().message, HasSubstr("not rendered within 5 s"));
+  script_->clear();
+}
+
+TEST_F(EngineTest, WhoDoesNotWaitForRendersIsRenderedForWhileThereIsNoTable) {
+  script_->chance(Fault::fail, 1.0);
+  EXPECT_EQ(serving({.wait_limit = 0s}, renderer()), "uncached: page 1");
   script_->clear();
 }
 

@@ -8,7 +8,9 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/system/system_error.hpp>
 
 #include "facetheory/base/log.h"
 #include "facetheory/isr/invalidate.h"
@@ -23,6 +25,8 @@ constexpr std::chrono::seconds kBackgroundPatience{30};
 // What a flight may take beside its render and the queue, for leases and stores. All of these have limits of their own, which
 // are far less: who takes longer hangs.
 constexpr std::chrono::seconds kStoresLimit{120};
+// A step of a flight that takes longer, and is none of those that take long by nature, waits for a store that hangs.
+constexpr std::chrono::milliseconds kStorePatience{500};
 constexpr std::chrono::seconds kDrainLooks{1};  // Between two, at what is still to be waited for.
 
 bool marked_stale(const Isr& isr, const Pointer& pointer) {
@@ -84,7 +88,8 @@ Flights::Flights(const boost::asio::any_io_executor& executor, const Isr& isr,
       options_(std::move(options)),
       memory_(std::move(memory)),
       executor_(executor),
-      turns_(std::make_shared<Turns>(isr.clock, options_->renders, options_->queued_renders)) {}
+      turns_(std::make_shared<Turns>(isr.clock, options_->renders, options_->queued_renders)),
+      storing_(std::make_shared<PendingWrites>(options_->storing, options_->storing_bytes)) {}
 
 Boarding Flights::board(Errand errand) {
   const ServeRequest& request = errand.request;
@@ -106,6 +111,7 @@ Boarding Flights::board(Errand errand) {
       const Duration patience = std::max<Duration>(request.policy.wait_limit, kBackgroundPatience);
       slot = std::make_shared<Flight>(request, isr_.clock.monotonic(), Turns::place(patience));
       slot->due = slot->began + kStoresLimit;
+      slot->step_began = slot->began;
     }
     boarding.flight = flight = slot;
     take_seat(*flight, errand);
@@ -152,6 +158,32 @@ bool Flights::has_rendered_page(const Flight& flight) const {
 bool Flights::found_no_room(const Flight& flight) const {
   const std::lock_guard lock(mutex_);
   return flight.no_room;
+}
+
+std::pair<BodyPointer, MetaRow> Flights::rendered_page(Flight& flight) const {
+  const std::lock_guard lock(mutex_);
+  if (!flight.has_page) return {};
+  prepare_rendered(flight);
+  return {flight.rendered, flight.would_be};
+}
+
+bool Flights::waits_for_a_store(const Flight& flight) const {
+  if (is_held_up(flight) || flight.elsewhere) return false;
+  const std::lock_guard lock(mutex_);
+  const bool renders = flight.render_began && !flight.render_ended;
+  return !renders && isr_.clock.monotonic() - flight.step_began >= kStorePatience;
+}
+
+bool Flights::take_renderer_back(Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  if (flight.render_began) return false;
+  flight.withdrawn = true;
+  return true;
+}
+
+bool Flights::was_withdrawn(const Flight& flight) const {
+  const std::lock_guard lock(mutex_);
+  return flight.withdrawn;
 }
 
 std::int64_t Flights::turn_expected_at() const {
@@ -240,6 +272,10 @@ Task<std::shared_ptr<void>> Flights::take_turn(Flight& flight, Duration render_l
   set_due(flight, Duration::max());
   std::shared_ptr<void> turn = co_await turns_->take(flight.place);
   set_due(flight, isr_.clock.monotonic() + render_limit + kStoresLimit);
+  {
+    const std::lock_guard lock(mutex_);
+    flight.step_began = isr_.clock.monotonic();
+  }
   co_return turn;
 }
 
@@ -255,10 +291,12 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
                                  " stays open for other readers: " + closed.error().message);
   }
   const bool elsewhere = request.policy.publisher == Publisher::elsewhere;
-  std::optional<Body> body;  // What was rendered.
   const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
     {
       const std::lock_guard lock(mutex_);
+      // The lease is given back then.
+      if (flight.withdrawn) throw boost::system::system_error(boost::asio::error::operation_aborted);
+      flight.render_began = true;
       ++counters_.renders;
     }
     const bool is_new = !elsewhere && !context.previous;  // What others publish is not counted here.
@@ -276,11 +314,12 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
       const std::lock_guard lock(mutex_);
       flight.no_room = no_room;
       flight.render_ended = true;
+      flight.step_began = isr_.clock.monotonic();
+      if (rendered) flight.unprepared = rendered->body;
       flight.has_page = rendered && rendered->store && !rendered->failed;
+      if (rendered) flight.would_be = would_be(isr_, *rendered);
     }
     if (rendered) {
-      body = rendered->body;
-      flight.would_be = would_be(isr_, *rendered);
       flight.is_page = rendered->store && !rendered->failed;
       flight.why_not_stored = rendered->why_not_stored;
     }
@@ -294,11 +333,7 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   options.publish.history = request.policy.history;
   options.publish.ttl = request.policy.ttl;
   // In memory before anybody can learn of it: whoever asks next waits for no file.
-  options.publish.on_stored = [&](const std::string& s3_key) {
-    if (!body) return;  // Told before.
-    flight.rendered = memory_->keep(s3_key, *std::move(body));
-    body.reset();
-  };
+  options.publish.on_stored = [&](const std::string& s3_key) { keep_rendered(flight, s3_key); };
   options.request_id = request.request_id;
   options.inputs = request.inputs;
   options.other_hashes = request.other_hashes;
@@ -309,12 +344,16 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   if (errand.rejected) options.rejected = errand.pointer.meta;
   options.fail_in_backoff = true;
   options.turn = [&] { return take_turn(flight, request.policy.render_limit); };
+  options.storing = [&](std::size_t bytes) -> std::shared_ptr<void> { return storing_->begin(bytes); };
   options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
   Task<Result<RegenerateOutcome>> regeneration =
       elsewhere ? have_rendered_elsewhere(isr_, request.page, observed, std::move(options))
                 : regenerate(isr_, request.page, observed, std::move(options));
   auto outcome = co_await std::move(regeneration);
-  if (body) flight.rendered = memory_->prepared(*std::move(body)).body;
+  {
+    const std::lock_guard lock(mutex_);
+    prepare_rendered(flight);
+  }
   if (!outcome) {
     memory_->distrust(request.page.pk);
     co_return outcome;
@@ -324,6 +363,24 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   if (elsewhere && std::holds_alternative<NotStored>(*outcome)) memory_->rests_for_now(request.page.pk);
   co_await look_at_marks(flight, request.page, *outcome);
   co_return outcome;
+}
+
+void Flights::keep_rendered(Flight& flight, const std::string& s3_key) const {
+  const std::lock_guard lock(mutex_);
+  if (flight.unprepared) {
+    flight.rendered = memory_->keep(s3_key, *std::move(flight.unprepared));
+  } else if (flight.prepared.body) {
+    flight.rendered = memory_->keep(s3_key, std::move(flight.prepared));
+  }  // Told before, otherwise.
+  flight.unprepared.reset();
+  flight.prepared = {};
+}
+
+void Flights::prepare_rendered(Flight& flight) const {
+  if (!flight.unprepared) return;
+  flight.prepared = memory_->prepared(*std::move(flight.unprepared));
+  flight.unprepared.reset();
+  flight.rendered = flight.prepared.body;
 }
 
 // A page that stands in the table already is stored again: it would be withdrawn otherwise, and takes no more room than before.
@@ -409,9 +466,9 @@ Task<void> Flights::drain() {
     {
       const std::lock_guard lock(mutex_);
       draining_ = true;
-      if (flights_.empty()) co_return;
-      flight = flights_.begin()->second;
+      if (!flights_.empty()) flight = flights_.begin()->second;
     }
+    if (!flight) co_return co_await memory_->wait_for_tries();
     co_await flight->ended.wait(isr_.clock, kDrainLooks);
     give_up_overdue();
   }
@@ -435,6 +492,8 @@ void Flights::add_to(EngineCounters& counters) const {
 
 void Flights::add_to(EngineGauges& gauges) const {
   gauges.queued_renders = turns_->queued();
+  gauges.storing = storing_->count();
+  gauges.storing_bytes = storing_->bytes();
   gauges.oldest_queued = turns_->oldest();
   const std::lock_guard lock(mutex_);
   const Duration now = isr_.clock.monotonic();

@@ -8,12 +8,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/event.h"
+#include "facetheory/base/pending_writes.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/cache/engine_figures.h"
@@ -44,13 +46,16 @@ struct Flight {
   const Duration began;                   // Monotonic.
   const std::shared_ptr<Turns::Place> place;  // Where it waits for its turn.
   // Guarded by the mutex of Flights.
-  Duration due{0};            // When it must have ended; monotonic. While it queues, Turns sees to that.
-  bool landed = false;        // It has ended, or was given up; the first who says so writes the outcome.
-  int waiters = 0;            // Requests that wait for it.
-  Duration waited_until{0};   // When the most patient of them gives up.
-  bool for_its_own = false;   // It is to be made even if nobody waits: the page is stale and is being served.
-  bool joined = false;        // Somebody has come since.
+  Duration due{0};           // When it must have ended; monotonic. While it queues, Turns sees to that.
+  bool landed = false;       // It has ended, or was given up; the first who says so writes the outcome.
+  int waiters = 0;           // Requests that wait for it.
+  Duration waited_until{0};  // When the most patient of them gives up.
+  bool for_its_own = false;  // It is to be made even if nobody waits: the page is stale and is being served.
+  bool joined = false;       // Somebody has come since.
+  bool render_began = false;
+  bool withdrawn = false;     // Whoever began it has taken its renderer back, before it began to render.
   bool render_ended = false;  // From now on it may have been published.
+  Duration step_began{0};     // When it began, had its turn, or was rendered, whatever came last; monotonic.
   bool has_page = false;      // And there is a page for everybody to publish.
   bool no_room = false;       // It was not stored for that alone: the next one may be.
 
@@ -61,10 +66,13 @@ struct Flight {
 
   // Written before `ended` is set, read by others afterwards.
   std::optional<Result<RegenerateOutcome>> outcome;
-  BodyPointer
-      rendered;  // What was rendered here, if anything was: a page, or the answer of a render that failed.
+  // What was rendered here, if anything was: a page, or the answer of a render that failed. Before the end under the mutex of
+  // Flights, as is what it is made of when somebody needs it.
+  BodyPointer rendered;
+  std::optional<Body> unprepared;
+  PreparedBody prepared;
   bool is_page = false;        // What was rendered is a page for everybody, stored or not.
-  MetaRow would_be;            // Of what was rendered and not stored,
+  MetaRow would_be;            // Of what was rendered and not stored; like `rendered`.
   std::string why_not_stored;  // and, for people, why; empty: nobody says.
   bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
 };
@@ -120,6 +128,13 @@ class Flights : public std::enable_shared_from_this<Flights> {
   bool has_rendered_page(const Flight& flight) const;
   // Whether it is already known that its page is not stored for want of room.
   bool found_no_room(const Flight& flight) const;
+  // The page that was rendered, stored or not, and what META would be of it. Null: there is none yet.
+  std::pair<BodyPointer, MetaRow> rendered_page(Flight& flight) const;
+  // A store has not answered it for a while: it neither queues nor renders, nor waits for somebody else.
+  bool waits_for_a_store(const Flight& flight) const;
+  // For whoever began it: it will not use that renderer. False: it has begun to.
+  bool take_renderer_back(Flight& flight);
+  bool was_withdrawn(const Flight& flight) const;
   bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
   // When there may be a turn for somebody who is sent away now; in seconds since 1970.
   std::int64_t turn_expected_at() const;
@@ -152,6 +167,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
   Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
   Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
   Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
+  void keep_rendered(Flight& flight, const std::string& s3_key) const;
+  void prepare_rendered(Flight& flight) const;  // With mutex_ held.
   bool keep_out_if_full(Rendered& rendered, bool is_new) const;
   void note(Flight& flight, RegenerateEvent event, bool& contended);
   void remember(const Flight& flight, const RegenerateOutcome& outcome);
@@ -163,6 +180,7 @@ class Flights : public std::enable_shared_from_this<Flights> {
   const std::shared_ptr<PageMemory> memory_;
   const boost::asio::any_io_executor executor_;
   const std::shared_ptr<Turns> turns_;
+  const std::shared_ptr<PendingWrites> storing_;
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   std::map<std::string, std::shared_ptr<Flight>> flights_;

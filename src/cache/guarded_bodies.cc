@@ -22,10 +22,22 @@ Task<Result<std::optional<Body>>> GuardedBodies::do_read(std::string key) {
 }
 
 Task<Result<void>> GuardedBodies::do_write(std::string key, Body body) {
+  if (auto rest = writes_.rests()) co_return *std::move(rest);
   if (!allows()) co_return left_alone();
+  const Duration began = clock_.monotonic();
   auto written = co_await write_to(inner_, std::move(key), std::move(body));
-  was_written(written ? nullptr : &written.error());
+  was_written(written ? nullptr : &written.error(), began);
   co_return written;
+}
+
+Task<void> GuardedBodies::probe() {
+  const std::string nobodys = "readyz";
+  const Duration began = clock_.monotonic();
+  Body empty;
+  auto written = co_await inner_.write(nobodys, std::move(empty));
+  was_written(written ? nullptr : &written.error(), began);
+  if (!written) co_return;
+  [[maybe_unused]] auto removed = co_await inner_.remove(nobodys);
 }
 
 Task<Result<void>> GuardedBodies::do_remove(std::string key) {
@@ -58,7 +70,8 @@ void GuardedBodies::was_read(const Error* failure) {
   }
 }
 
-void GuardedBodies::was_written(const Error* failure) {
+void GuardedBodies::was_written(const Error* failure, Duration began) {
+  writes_.wrote(failure, began);
   const std::lock_guard lock(mutex_);
   if (failure == nullptr && breaker_.is_open()) breaker_.succeeded();
 }

@@ -2,8 +2,8 @@
 // probe now and then, so that requests do not queue up behind time-outs. For .cc files only, since it needs Asio. May be
 // used from any thread.
 //
-// Failed reads alone open it: a store that cannot be written to, because its disk is full say, is still good for reading. While
-// it is open writes are refused, too, and one that succeeds as a probe ends it as well as a read.
+// Failed reads open it. While it is open writes are refused, too, and one that succeeds as a probe ends it as well as a read.
+// Failed writes open another (write_breaker.h): a store that cannot be written to is still good for reading.
 #pragma once
 
 #include <mutex>
@@ -12,6 +12,7 @@
 
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/cache/circuit_breaker.h"
+#include "facetheory/cache/write_breaker.h"
 
 namespace facetheory {
 
@@ -19,7 +20,10 @@ class GuardedBodies final : public BodyStore {
  public:
   // The store and the clock outlive it.
   GuardedBodies(BodyStore& inner, Clock& clock, int failures, Duration pause)
-      : inner_(inner), clock_(clock), breaker_(failures, pause) {}
+      : inner_(inner),
+        clock_(clock),
+        writes_("the body store", clock, failures, pause),
+        breaker_(failures, pause) {}
 
   std::string reference(std::string_view key) const override { return inner_.reference(key); }
   std::string address(std::string_view key) const override { return inner_.address(key); }
@@ -31,6 +35,11 @@ class GuardedBodies final : public BodyStore {
   // Why nothing would come of asking now; empty: it may be asked, be it as a probe.
   std::optional<Error> rests() const;
 
+  WriteBreaker& writes() { return writes_; }
+  const WriteBreaker& writes() const { return writes_; }
+  // Writes a body without bytes, and removes it again.
+  Task<void> probe();
+
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
@@ -40,11 +49,13 @@ class GuardedBodies final : public BodyStore {
 
   bool allows();
   void was_read(const Error* failure);
-  void was_written(const Error* failure);
+  void was_written(const Error* failure, Duration began);
 
   // Constant after construction.
   BodyStore& inner_;
   Clock& clock_;
+
+  WriteBreaker writes_;
 
   mutable std::mutex mutex_;  // guards what follows
   CircuitBreaker breaker_;

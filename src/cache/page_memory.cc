@@ -1,10 +1,12 @@
 #include "facetheory/cache/page_memory.h"
 
 #include <algorithm>
+#include <exception>
 #include <span>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 
 #include "facetheory/isr/marks.h"
 
@@ -27,14 +29,53 @@ std::string name_of_mark(const Page& page, const std::string& tag) {
 
 PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options)
     : options_(std::move(options)),
+      guarded_table_(isr.table, isr.clock, options_->breaker_failures, options_->breaker_pause),
       guarded_(isr.bodies, isr.clock, options_->breaker_failures, options_->breaker_pause),
-      isr_{isr.table, guarded_, isr.clock, isr.random, isr.settings, isr.names, isr.released},
+      isr_{guarded_table_, guarded_, isr.clock, isr.random, isr.settings, isr.names, isr.released},
       pointers_(options_->pointers),
       marks_(options_->pointers),
       bodies_(options_->memory),
       passes_(options_->passes),
       rests_(kResting),
       breaker_(options_->breaker_failures, options_->breaker_pause) {}
+
+// --- stores that cannot be written ------------------------------------------------------------------------------
+
+std::optional<Error> PageMemory::storing_rests() const {
+  if (auto rest = guarded_.rests()) return rest;
+  if (auto rest = guarded_table_.writes().rests()) return rest;
+  return guarded_.writes().rests();
+}
+
+void PageMemory::try_writing_again(const std::shared_ptr<PageMemory>& self,
+                                   const boost::asio::any_io_executor& executor) {
+  const auto spawn = [&](Task<void> probe) {
+    const auto ended = std::make_shared<Event>();
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->tries_.push_back(ended);
+    }
+    boost::asio::co_spawn(executor, std::move(probe), [self, ended](const std::exception_ptr&) {
+      {
+        const std::lock_guard lock(self->mutex_);
+        std::erase(self->tries_, ended);
+      }
+      ended->set();
+    });
+  };
+  if (self->guarded_table_.writes().take_probe()) spawn(self->guarded_table_.probe());
+  if (self->guarded_.writes().take_probe()) spawn(self->guarded_.probe());
+}
+
+Task<void> PageMemory::wait_for_tries() {
+  std::vector<std::shared_ptr<Event>> tries;
+  {
+    const std::lock_guard lock(mutex_);
+    tries = tries_;
+  }
+  for (const auto& ended : tries)
+    co_await ended->wait(isr_.clock, kUntilToldOtherwise);
+}
 
 // --- pointers ---------------------------------------------------------------------------------------------------
 
@@ -282,9 +323,13 @@ BodyPointer PageMemory::keep(std::string s3_key, Body body) {
     const std::lock_guard lock(mutex_);
     if (BodyPointer known = bodies_.find(s3_key)) return known;
   }
-  PreparedBody made = prepared(std::move(body));
-  BodyPointer kept = made.body;
+  return keep(std::move(s3_key), prepared(std::move(body)));
+}
+
+BodyPointer PageMemory::keep(std::string s3_key, PreparedBody made) {
   const std::lock_guard lock(mutex_);
+  if (BodyPointer known = bodies_.find(s3_key)) return known;
+  BodyPointer kept = made.body;
   bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
   return kept;
 }
@@ -334,6 +379,8 @@ void PageMemory::add_to(EngineGauges& gauges) const {
   gauges.pointers += pointers_.size();
   gauges.table_down = gauges.table_down || breaker_.is_open();
   gauges.bodies_down = gauges.bodies_down || guarded_.is_down();
+  gauges.table_writes_down = gauges.table_writes_down || guarded_table_.writes().rests().has_value();
+  gauges.body_writes_down = gauges.body_writes_down || guarded_.writes().rests().has_value();
 }
 
 }  // namespace facetheory

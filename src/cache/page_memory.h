@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "facetheory/base/event.h"
 #include "facetheory/base/clock.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
@@ -21,6 +22,7 @@
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
 #include "facetheory/cache/guarded_bodies.h"
+#include "facetheory/cache/guarded_table.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/shared_reads.h"
 #include "facetheory/isr/freshness.h"
@@ -53,8 +55,15 @@ class PageMemory {
 
   // With bodies that are left alone for a while after they have failed; as long as this memory lives.
   const Isr& isr() const { return isr_; }
-  // Why the bodies are left alone now, if they are.
-  std::optional<Error> bodies_rest() const { return guarded_.rests(); }
+  // Why nothing can be stored now, if that is so: a store is left alone, or cannot be written.
+  std::optional<Error> storing_rests() const;
+  std::optional<Error> table_writes_rest() const { return guarded_table_.writes().rests(); }
+  std::optional<Error> body_writes_rest() const { return guarded_.writes().rests(); }
+  // Tries stores that cannot be written again, on that executor, where it is time to.
+  static void try_writing_again(const std::shared_ptr<PageMemory>& self,
+                                const boost::asio::any_io_executor& executor);
+  // Until none of these is under way.
+  Task<void> wait_for_tries();
 
   // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more than
   // cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page has in all
@@ -76,6 +85,7 @@ class PageMemory {
   Task<Result<BodyPointer>> body(std::string s3_key);
   // Of what was rendered here: kept under its key and prepared, unless it is there already.
   BodyPointer keep(std::string s3_key, Body body);
+  BodyPointer keep(std::string s3_key, PreparedBody made);
   PreparedBody prepared(Body body) const;
   BodyCache::Warmth warmth(std::string_view s3_key) const;
 
@@ -121,6 +131,7 @@ class PageMemory {
 
   // Constant after construction.
   const std::shared_ptr<const EngineOptions> options_;
+  GuardedTable guarded_table_;
   GuardedBodies guarded_;
   const Isr isr_;
 
@@ -133,10 +144,11 @@ class PageMemory {
   RecentPages<Pointer> pointers_;
   RecentPages<KnownMark> marks_;  // By the pk of a row of theirs.
   BodyCache bodies_;
-  RecentPages<Duration> passes_;  // Until when.
-  RecentPages<Duration> rests_;   // Likewise.
-  CircuitBreaker breaker_;        // Of the table.
-  std::uint64_t distrusted_ = 0;  // How often.
+  RecentPages<Duration> passes_;               // Until when.
+  RecentPages<Duration> rests_;                // Likewise.
+  CircuitBreaker breaker_;                     // Of the table.
+  std::vector<std::shared_ptr<Event>> tries_;  // That are under way; set when they have ended.
+  std::uint64_t distrusted_ = 0;               // How often.
   std::uint64_t bodies_read_ = 0;
   std::uint64_t table_errors_ = 0;
 };

@@ -22,7 +22,9 @@ struct PagePolicy {
   Publisher publisher = Publisher::here;
   // It ends soon enough after a crash for those who wait to see another render.
   std::chrono::seconds lease{10};
-  Duration wait_limit = std::chrono::seconds(30);  // How long a request waits for a render.
+  // How long a request waits for a render of its page that may be somebody else's. One that has nothing to be served while
+  // a store is away is rendered for beyond it, within the render's own limit.
+  Duration wait_limit = std::chrono::seconds(30);
   Duration render_limit =
       std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.
   // Beyond the window; empty: for ever. An invalidation closes the window as if it had ended when the render began.

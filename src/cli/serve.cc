@@ -137,7 +137,7 @@ class Serve final : public Command {
       complain("cut " + std::to_string(cut) + (cut == 1 ? " connection" : " connections") +
                " that had not ended within limits.drain_timeout");
     if (stopped.renders_ended) return answer;
-    complain("given up: what was still being rendered after limits.drain_timeout");
+    complain("given up: what was still being rendered or written after limits.drain_timeout");
     // A render cannot be waited for any longer, and its threads not be joined before: the process ends around them. Its
     // lease expires, as after a crash.
     std::_Exit(say(answer, session.options().json, epoch_seconds(system_clock().now())));

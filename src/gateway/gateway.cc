@@ -62,25 +62,29 @@ struct LeavesLiveAnswer {
   }
 };
 
-Task<void> purge_tag(GatewayParts& parts, std::string tenant, std::string tag) {
-  auto marked = co_await mark_tag(parts.isr, std::move(tenant), tag, MarkKind::purge);
-  if (!marked)
-    log(LogLevel::warning, "the tag " + tag + " could not be invalidated: " + to_string(marked.error()));
+Task<Result<void>> purge_tag(GatewayParts& parts, std::string tenant, std::string tag) {
+  auto marked = co_await mark_tag(parts.isr, std::move(tenant), std::move(tag), MarkKind::purge);
+  if (!marked) co_return std::move(marked).error();
+  co_return Result<void>{};
 }
 
 // All pages of an URL: the one under its plain key, and those that share a tag with it. They are purged, since RFC 9111
 // (4.4) lets none of them be sent again without the origin's word; but what an operator has pinned, no visitor unpins.
-Task<void> purge_pages_of_url(GatewayParts& parts, PageKey key, std::string tag, bool tagged) {
+Task<Result<void>> purge_pages_of_url(GatewayParts& parts, PageKey key, std::string tag, bool tagged) {
+  Result<void> all;
   auto meta = co_await get_meta(parts.isr, key.page, Consistency::strong);
   const bool known = meta && *meta;
   if (known) tagged = tagged || contains_name((*meta)->tags, tag);
   if (!known || !(*meta)->pinned) {
     auto purged = co_await purge(parts.isr, key.page);
-    if (!purged)
-      log(LogLevel::warning, key.target + " could not be invalidated: " + to_string(purged.error()));
+    if (!purged) all = std::move(purged).error();
     parts.engine.forget(key.page);
   }
-  if (tagged) co_await purge_tag(parts, key.page.tenant, std::move(tag));
+  if (tagged) {
+    auto marked = co_await purge_tag(parts, key.page.tenant, std::move(tag));
+    if (!marked) all = std::move(marked);
+  }
+  co_return all;
 }
 
 }  // namespace
@@ -148,8 +152,8 @@ class Gateway::Request {
   Task<void> answer_options(std::string allow);
   void add_retry_after(Headers& headers, std::int64_t retry_at) const;
   Task<void> invalidate_after(int status, const Headers& headers);
-  Task<void> purge_url(PageKey key, bool tagged);
-  Task<void> purge_group(std::string tenant, std::string group);
+  Task<void> purge_url(PageKey key, bool tagged, Duration patience);
+  Task<void> purge_group(std::string tenant, std::string group, Duration patience);
   bool may_invalidate(const RouteConfig& route) const;
   Headers naming_tenants() const;
 
@@ -688,11 +692,14 @@ Headers Gateway::Request::naming_tenants() const {
   return kept;
 }
 
-// Before the client learns that its change was made, nobody is served what was true before it.
+// Before the client learns that its change was made, nobody is served what was true before it; unless the table takes too
+// long, which must not keep the answer from the client: then the purges go on in the background.
 Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers) {
   const Invalidation found =
       invalidated_by(request_.method, asked_.target.origin(), asked_.target.sent_form(), status, headers);
   if (found.empty()) co_return;
+  Clock& clock = parts_.isr.clock;
+  const Duration until = clock.monotonic() + PurgeRate::kPatience;
   for (const std::string& text : found.targets) {
     const std::size_t question = std::min(text.find('?'), text.size());
     const std::string_view sent_path = std::string_view(text).substr(0, question);
@@ -711,12 +718,13 @@ Task<void> Gateway::Request::invalidate_after(int status, const Headers& headers
                              *path,   query, asked_.trusted,       as_sent ? sent_path : std::string_view()};
       auto key = page_key(site_->config, route, match->variables, bare);
       if (key && std::holds_alternative<PageKey>(*key) && may_invalidate(route))
-        co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route));
+        co_await purge_url(std::get<PageKey>(*std::move(key)), key_has_more_than_the_url(route),
+                           until - clock.monotonic());
     }
   }
   for (const std::string& group : found.groups) {
     auto tenant = tenant_of(site_->config, *route_, asked_.request(request_.method));
-    if (tenant) co_await purge_group(*std::move(tenant), group);
+    if (tenant) co_await purge_group(*std::move(tenant), group, until - clock.monotonic());
   }
 }
 
@@ -733,24 +741,24 @@ bool Gateway::Request::may_invalidate(const RouteConfig& route) const {
 }
 
 // What is purged may outlive the request.
-Task<void> Gateway::Request::purge_url(PageKey key, bool tagged) {
+Task<void> Gateway::Request::purge_url(PageKey key, bool tagged, Duration patience) {
   std::string page = key.page.pk;
   std::string url = asked_.target.origin() + key.target;
   std::string tag = url_tag(asked_.target, key.target);
   PurgeRate::Purge purge = [&parts = parts_, key = std::move(key), tag = std::move(tag), tagged] {
     return purge_pages_of_url(parts, key, tag, tagged);
   };
-  co_await parts_.purges.purge(parts_.loop, std::move(page), std::move(url), std::move(purge));
+  co_await parts_.purges.purge(parts_.loop, std::move(page), std::move(url), std::move(purge), patience);
 }
 
-Task<void> Gateway::Request::purge_group(std::string tenant, std::string group) {
+Task<void> Gateway::Request::purge_group(std::string tenant, std::string group, Duration patience) {
   std::string tag = group_tag(asked_.target.origin(), group);
   std::string row = tag_pk(tenant, tag);
   std::string name = "the cache group " + quoted_for_message(group);
   PurgeRate::Purge purge = [&parts = parts_, tenant = std::move(tenant), tag = std::move(tag)] {
     return purge_tag(parts, tenant, tag);
   };
-  co_await parts_.purges.purge(parts_.loop, std::move(row), std::move(name), std::move(purge));
+  co_await parts_.purges.purge(parts_.loop, std::move(row), std::move(name), std::move(purge), patience);
 }
 
 std::shared_ptr<LiveMemory> make_live_memory(std::size_t most) {

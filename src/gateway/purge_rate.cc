@@ -12,19 +12,30 @@
 namespace facetheory {
 
 Task<void> PurgeRate::purge(boost::asio::any_io_executor executor, std::string page, std::string url,
-                            Purge purge) {
+                            Purge purge, Duration patience) {
+  if (waiting_ >= kMostUnderWay) co_return lose(url, std::to_string(kMostUnderWay) + " purges are under way");
   Duration wait{0};
   switch (turn_of(page, url, wait)) {
-    case Turn::now:
-      co_return co_await purge();
     case Turn::covered:
       co_return;
     case Turn::later:
+      co_return spawn(executor, std::move(page), std::move(url), wait, std::move(purge), nullptr);
+    case Turn::now:
       break;
   }
-  boost::asio::co_spawn(executor, purge_later(std::move(page), wait, std::move(purge)),
-                        [this](std::exception_ptr escaped) {
+  const auto done = std::make_shared<Event>();
+  spawn(executor, std::move(page), std::move(url), Duration(0), std::move(purge), done);
+  const bool in_time = co_await done->wait(clock_, patience);
+  if (!in_time) ++late_;
+}
+
+void PurgeRate::spawn(const boost::asio::any_io_executor& executor, std::string page, std::string url,
+                      Duration wait, Purge purge, std::shared_ptr<Event> done) {
+  ++waiting_;
+  boost::asio::co_spawn(executor, carry_out(std::move(page), std::move(url), wait, std::move(purge)),
+                        [this, done = std::move(done)](std::exception_ptr escaped) {
                           --waiting_;
+                          if (done) done->set();
                           if (escaped) log(LogLevel::error, "a purge ended by an exception");
                         });
 }
@@ -41,7 +52,6 @@ PurgeRate::Turn PurgeRate::turn_of(const std::string& page, const std::string& u
     return Turn::now;
   }
   allowance.due = true;
-  ++waiting_;
   wait = std::chrono::duration_cast<Duration>(kRefill * (1 - allowance.left));
   if (allowance.at - told_at_ >= std::chrono::minutes(1)) {
     told_at_ = allowance.at;
@@ -72,9 +82,9 @@ void PurgeRate::forget_idle() {
   });
 }
 
-Task<void> PurgeRate::purge_later(std::string page, Duration wait, Purge purge) {
-  co_await hurry_.wait(clock_, wait);
-  {
+Task<void> PurgeRate::carry_out(std::string page, std::string url, Duration wait, Purge purge) {
+  if (wait > Duration(0)) {
+    co_await hurry_.wait(clock_, wait);
     // What changes from now on is not covered any more.
     const std::lock_guard lock(mutex_);
     Allowance& allowance = pages_.at(page);
@@ -82,7 +92,51 @@ Task<void> PurgeRate::purge_later(std::string page, Duration wait, Purge purge) 
     allowance.left = std::max(0.0, allowance.left - 1);
     allowance.due = false;
   }
-  co_await purge();
+  const Duration until = clock_.monotonic() + kTries;
+  for (int attempt = 0;; ++attempt) {
+    const auto purged = co_await purge();
+    if (purged) co_return;
+    const bool again = co_await try_again(page, url, purged.error(), attempt, until);
+    if (!again) co_return;
+  }
+}
+
+// Waits until it is time to; false: it is lost.
+Task<bool> PurgeRate::try_again(const std::string& page, const std::string& url, const Error& error,
+                                int attempt, Duration until) {
+  constexpr std::chrono::seconds kLongestPause{16};
+  const Duration pause = std::min<Duration>(std::chrono::seconds(1 << std::min(attempt, 4)), kLongestPause);
+  const std::string why = to_string(error);
+  const bool hurries = co_await hurry_.wait(clock_, Duration(0));
+  if (hurries || clock_.monotonic() + pause > until) {
+    lose(url, why);
+    co_return false;
+  }
+  if (attempt == 0) log(LogLevel::warning, url + " could not be invalidated, and is tried again: " + why);
+  set_due(page, true);
+  co_await hurry_.wait(clock_, pause);
+  set_due(page, false);
+  co_return true;
+}
+
+void PurgeRate::set_due(const std::string& page, bool due) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = pages_.find(page); found != pages_.end()) found->second.due = due;
+}
+
+void PurgeRate::lose(const std::string& url, const std::string& why) {
+  ++lost_;
+  {
+    const std::lock_guard lock(mutex_);
+    const Duration now = clock_.monotonic();
+    if (now - told_lost_at_ < std::chrono::minutes(1)) return;
+    told_lost_at_ = now;
+  }
+  log(LogLevel::error,
+      url +
+          " was changed and could not be invalidated, so that an older page may be served until its "
+          "window ends: " +
+          why + "; such purges are told once a minute and counted in facetheory_purges_lost_total");
 }
 
 }  // namespace facetheory

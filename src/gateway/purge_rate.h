@@ -6,13 +6,19 @@
 // purge a second stands for all changes that came before it. Nobody is kept waiting for it, and so for up to a second
 // a page may be served that is older than such a change.
 //
+// Whoever changed something waits for the purge only so long: a table that hangs must not keep the origin's answer from him.
+// The purge goes on by itself, and is repeated while it fails, for some minutes; then it is lost, which the log tells. So
+// many are under way at once and no more: what is beyond is lost at once.
+//
 // May be used from any thread, and outlives the executors that purges were given. For .cc files only, since it needs
 // Asio.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -21,6 +27,7 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/event.h"
+#include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 
 namespace facetheory {
@@ -32,18 +39,27 @@ class PurgeRate {
   static constexpr std::size_t kMostPages =
       10'000;  // That are remembered. Beyond, pages are purged as often as asked.
 
-  using Purge = std::function<Task<void>()>;
+  static constexpr int kMostUnderWay = 1'000;
+  static constexpr Duration kPatience = std::chrono::seconds(2);  // Of whoever asked for it.
+  static constexpr Duration kTries = std::chrono::minutes(10);    // From the first attempt until the last.
+
+  // May be called again after it has failed. As long as it is called, what it uses is there.
+  using Purge = std::function<Task<Result<void>>()>;
 
   explicit PurgeRate(Clock& clock) : clock_(clock) {}
 
-  // Awaits the purge of that page, or has it done later, on that executor, and does not wait for it. One that is to be done
-  // later stands for all that are asked for until it begins. `url` is for the log.
-  Task<void> purge(boost::asio::any_io_executor executor, std::string page, std::string url, Purge purge);
+  // Has that page purged, on that executor, and waits for it no longer than that; or has it done later, and does not wait.
+  // One that is to be done later, or again, stands for all that are asked for until it begins. `url` is for the log.
+  Task<void> purge(boost::asio::any_io_executor executor, std::string page, std::string url, Purge purge,
+                   Duration patience = kPatience);
 
-  // Those that are to be done later are done now, also in future.
+  // Those that are to be done later are done now, also in future, and what fails is not repeated.
   void hurry() { hurry_.set(); }
-  // How many of them are not done yet.
+  // How many are not done yet.
   int waiting() const { return waiting_; }
+  // Since the start: that were not done when whoever asked was answered; and that were given up.
+  std::uint64_t late() const { return late_; }
+  std::uint64_t lost() const { return lost_; }
 
  private:
   struct Allowance {
@@ -57,16 +73,26 @@ class PurgeRate {
   Turn turn_of(const std::string& page, const std::string& url, Duration& wait);
   Allowance as_of_now(Allowance allowance) const;
   void forget_idle();
-  Task<void> purge_later(std::string page, Duration wait, Purge purge);
+  void spawn(const boost::asio::any_io_executor& executor, std::string page, std::string url, Duration wait,
+             Purge purge, std::shared_ptr<Event> done);
+  Task<void> carry_out(std::string page, std::string url, Duration wait, Purge purge);
+  Task<bool> try_again(const std::string& page, const std::string& url, const Error& error, int attempt,
+                       Duration until);
+  // Whether purges of that page are covered by one that has not begun.
+  void set_due(const std::string& page, bool due);
+  void lose(const std::string& url, const std::string& why);
 
   Clock& clock_;
   Event hurry_;
   std::atomic<int> waiting_ = 0;
+  std::atomic<std::uint64_t> late_ = 0;
+  std::atomic<std::uint64_t> lost_ = 0;
 
   std::mutex mutex_;  // guards what follows
   std::unordered_map<std::string, Allowance> pages_;
   Duration looked_for_idle_at_ = -std::chrono::hours(1);
-  Duration told_at_ = -std::chrono::hours(1);  // When the log had a line about it.
+  Duration told_at_ = -std::chrono::hours(1);       // When the log had a line about one that is done later,
+  Duration told_lost_at_ = -std::chrono::hours(1);  // and about one that was lost.
 };
 
 }  // namespace facetheory

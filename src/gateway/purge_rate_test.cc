@@ -1,9 +1,11 @@
 #include "facetheory/gateway/purge_rate.h"
 
 #include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <gtest/gtest.h>
@@ -25,12 +27,15 @@ class PurgeRateTest : public testing::Test {
     rate_.hurry();
     EXPECT_TRUE(all_done());
   }
-  void ask(const std::string& page = "page") {
-    PurgeRate::Purge purge = [this]() -> Task<void> {
+  void ask(const std::string& page = "page") { asking(page).get(); }
+  // Asks, and may have to wait.
+  std::future<void> asking(const std::string& page = "page") {
+    PurgeRate::Purge purge = [this]() -> Task<Result<void>> {
       ++purges_;
-      co_return;
+      if (fails_) co_return Error{ErrorCode::unavailable, "the table is away"};
+      co_return Result<void>{};
     };
-    run(rate_.purge(test::executor(), page, "/" + page, std::move(purge)));
+    return test::start(rate_.purge(test::executor(), page, "/" + page, std::move(purge)));
   }
   bool all_done() const {
     for (int i = 0; i < 5'000 && rate_.waiting() > 0; ++i)
@@ -41,6 +46,7 @@ class PurgeRateTest : public testing::Test {
   test::ManualClock clock_;
   PurgeRate rate_{clock_};
   std::atomic<int> purges_ = 0;
+  std::atomic<bool> fails_ = false;
 };
 
 TEST_F(PurgeRateTest, SoManyAreDoneAtOnceAndOneLaterForAllOthers) {
@@ -79,10 +85,11 @@ TEST_F(PurgeRateTest, WhatIsAskedForWhileAPurgeIsUnderWayIsNotCoveredByIt) {
     ask();
   std::atomic<bool> began = false;
   Event may_end;
-  PurgeRate::Purge slow = [&]() -> Task<void> {
+  PurgeRate::Purge slow = [&]() -> Task<Result<void>> {
     began = true;
     co_await may_end.wait(clock_, 1h);
     ++purges_;
+    co_return Result<void>{};
   };
   run(rate_.purge(test::executor(), "page", "/page", std::move(slow)));
   ASSERT_TRUE(clock_.wait_for_sleepers(1));
@@ -134,6 +141,82 @@ TEST_F(PurgeRateTest, NothingIsLostAtTheEnd) {
   ask();
   EXPECT_TRUE(all_done());
   EXPECT_EQ(purges_, kAtOnce + 2);
+}
+
+TEST_F(PurgeRateTest, WhoeverAskedWaitsForAPurgeThatHangsNoLongerThanTheirPatience) {
+  Event may_end;
+  PurgeRate::Purge hanging = [&]() -> Task<Result<void>> {
+    co_await may_end.wait(system_clock(), 60s);
+    ++purges_;
+    co_return Result<void>{};
+  };
+  auto asked = test::start(rate_.purge(test::executor(), "page", "/page", std::move(hanging)));
+  ASSERT_TRUE(clock_.wait_for_sleepers(1));
+  clock_.advance(1999ms);
+  EXPECT_EQ(asked.wait_for(20ms), std::future_status::timeout);
+  clock_.advance(1ms);
+  asked.get();
+  EXPECT_EQ(rate_.late(), 1U);
+  EXPECT_EQ(rate_.waiting(), 1);
+  EXPECT_EQ(purges_, 0);
+  may_end.set();
+  EXPECT_TRUE(all_done());
+  EXPECT_EQ(purges_, 1);
+  EXPECT_EQ(rate_.lost(), 0U);
+}
+
+TEST_F(PurgeRateTest, OneThatFailsIsRepeatedAndStandsForThoseThatAreAskedForMeanwhile) {
+  fails_ = true;
+  auto asked = asking();
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));  // Whoever asked, and the pause.
+  EXPECT_EQ(purges_, 1);
+  ask();
+  EXPECT_EQ(purges_, 1);
+  fails_ = false;
+  clock_.advance(1s);
+  asked.get();
+  EXPECT_TRUE(all_done());
+  EXPECT_EQ(purges_, 2);
+  EXPECT_EQ(rate_.late(), 0U);
+}
+
+TEST_F(PurgeRateTest, OneThatFailsForTooLongIsLostAndCounted) {
+  fails_ = true;
+  auto asked = asking();
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  for (int i = 0; i < 5'000 && rate_.waiting() > 0; ++i) {
+    clock_.advance(1s);
+    std::this_thread::sleep_for(1ms);
+  }
+  asked.get();
+  EXPECT_EQ(rate_.lost(), 1U);
+  EXPECT_EQ(rate_.late(), 1U);
+  EXPECT_EQ(rate_.waiting(), 0);
+}
+
+TEST_F(PurgeRateTest, WhatFailsAtTheEndIsNotRepeated) {
+  fails_ = true;
+  auto asked = asking();
+  ASSERT_TRUE(clock_.wait_for_sleepers(2));
+  rate_.hurry();
+  EXPECT_TRUE(all_done());
+  asked.get();
+  EXPECT_EQ(purges_, 2);
+  EXPECT_EQ(rate_.lost(), 1U);
+}
+
+TEST_F(PurgeRateTest, SoManyAreUnderWayAndNoMore) {
+  fails_ = true;
+  std::vector<std::future<void>> all;
+  for (int i = 0; i < PurgeRate::kMostUnderWay; ++i)
+    all.push_back(asking(std::to_string(i)));
+  ASSERT_TRUE(clock_.wait_for_sleepers(2 * static_cast<std::size_t>(PurgeRate::kMostUnderWay)));
+  EXPECT_EQ(rate_.lost(), 0U);
+  ask("one too many");
+  EXPECT_EQ(rate_.lost(), 1U);
+  rate_.hurry();
+  for (auto& asked : all)
+    asked.get();
 }
 
 TEST_F(PurgeRateTest, MorePagesThanAreRememberedArePurgedAllTheSame) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kShortestBackoff = 3;  // seconds
 constexpr std::int64_t kLongestBackoff = 30;
+constexpr std::chrono::milliseconds kSoonest{100};  // After a refresh that failed, until the next.
 
 // Between half of the longest wait after so many failures and all of it, never below the shortest.
 std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
@@ -42,7 +43,8 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
   }
   std::vector<std::string> tokens;  // One per attempt: a late first one must not bring a lease back to life.
   bool unsure = false;              // Whether one of them may have been written.
-  for (int attempt = 0;; ++attempt) {
+  Attempts attempts(isr);
+  for (;;) {
     const std::int64_t now = isr.now();
     Lease lease{page, uuid_v4(isr.random), now, now + length.count(), length};
     tokens.push_back(lease.token);
@@ -74,8 +76,8 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
       if (!unsure || !may_pass(error)) co_return error;
       error.code =
           ErrorCode::ambiguous;  // This attempt may have done nothing, but an earlier one may yet arrive.
-      if (attempt + 1 < kAttempts) {
-        co_await pause(isr, attempt);
+      if (attempts.has_next()) {
+        co_await attempts.next();
         continue;
       }
       auto read = co_await get_repeatedly(isr, lock_key(page.pk));
@@ -93,11 +95,12 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
       co_return Lease{page, held.lease_token, held.acquired_at.value_or(now), *held.lease_expires_at, length};
     }
     // It ended meanwhile, or nobody ever had it.
-    if (attempt + 1 >= kAttempts) {
+    if (!attempts.has_next()) {
       if (!outcome) co_return std::move(outcome).error();
       LockRow ended = *lock ? **lock : LockRow{};
       co_return LeaseHeld{ended.lease_expires_at.value_or(now), std::move(ended)};
     }
+    attempts.next_at_once();
   }
 }
 
@@ -186,6 +189,10 @@ Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page) {
 
 namespace {
 
+Duration rest_of(const Isr& isr, const Lease& lease) {
+  return WallTime(std::chrono::seconds(lease.expires_at)) - isr.clock.now();
+}
+
 // Ends when the lease is lost: true; or is cancelled before that.
 Task<bool> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<void>(Lease)> refreshed) {
   const Duration period = Duration(lease.length) / 3;
@@ -197,7 +204,7 @@ Task<bool> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<vo
     if (!outcome) {
       // Nobody can tell. It is ours until its time is over.
       if (isr.now() >= lease.expires_at) co_return true;
-      rest = std::min<Duration>(period, std::chrono::seconds(1));
+      rest = std::clamp<Duration>(rest_of(isr, lease) / 4, kSoonest, std::chrono::seconds(1));
       continue;
     }
     if (std::holds_alternative<LeaseLost>(*outcome)) co_return true;

@@ -272,11 +272,12 @@ Task<Result<std::string>> Publication::store_body() {
   const bool keep_lease = rendered_.body.bytes.size() >= kLargeBody && lease_.expires_at > 0;
   Result<void> written = Error{ErrorCode::unavailable, "the lease was lost while the body was stored"};
   const auto write = [&]() -> Task<void> {
-    for (int attempt = 0;; ++attempt) {
+    Attempts attempts(isr_);
+    for (;;) {
       // The same bytes under the same key: a repeat is safe.
       written = co_await isr_.bodies.write(key, rendered_.body);
-      if (written || !may_pass(written.error()) || attempt + 1 == kAttempts) co_return;
-      co_await pause(isr_, attempt);
+      if (written || !may_pass(written.error()) || !attempts.has_next()) co_return;
+      co_await attempts.next();
     }
   };
   if (keep_lease) {

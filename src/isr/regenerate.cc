@@ -34,6 +34,7 @@ class Regeneration {
   Task<Result<Ended>> claim_request();
   Task<bool> keep_claim();
   Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
+  void give_turn_back(const std::optional<Result<Rendered>>& rendered);
   Task<Result<RegenerateOutcome>> refuse(Lease lease, PublishRefused refused);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
   Task<Result<RegenerateOutcome>> not_stored(Lease lease);
@@ -58,6 +59,7 @@ class Regeneration {
   std::optional<RequestClaim> claim_;
   std::int64_t claimed_until_ = 0;
   std::optional<LeaseHeld> held_;  // Whom the lease was last found with.
+  std::shared_ptr<void> turn_;     // Or, once it is rendered, its place among those that are stored.
 };
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
@@ -85,10 +87,9 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
         continue;
       }
     }
-    std::shared_ptr<void> turn;
     if (options_.turn) {
-      turn = co_await options_.turn();
-      if (!turn) {
+      turn_ = co_await options_.turn();
+      if (!turn_) {
         co_await hand_back("its turn to be rendered did not come");
         co_return NoTurn{};
       }
@@ -102,7 +103,7 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
     if (auto* lease = std::get_if<Lease>(&*acquired)) {
       co_return co_await render_and_publish(std::move(*lease));
     }
-    turn.reset();
+    turn_.reset();
     held_ = std::get<LeaseHeld>(*std::move(acquired));
     if (options_.fail_in_backoff && held_->lock.is_backoff()) {
       Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
@@ -242,6 +243,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   Task<void> work = render();
   std::function<Task<void>(Lease)> after_refresh = refreshed;
   const bool kept = co_await keep(isr_, lease, std::move(work), lost, std::move(after_refresh));
+  give_turn_back(rendered);
   if (!kept) {
     auto lock = co_await get_lock(isr_, page_);
     LeaseLost gone{lock ? *std::move(lock) : std::nullopt};
@@ -278,6 +280,13 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
     co_return co_await attach(std::move(*gone), "the lease was lost before the page was published");
   }
   co_return co_await refuse(std::move(lease), std::get<PublishRefused>(*std::move(outcome)));
+}
+
+// Others may render while this page is stored, as long as there is room for what waits.
+void Regeneration::give_turn_back(const std::optional<Result<Rendered>>& rendered) {
+  if (!turn_ || !options_.storing) return;
+  const bool has_body = rendered && *rendered && (*rendered)->store;
+  if (auto place = options_.storing(has_body ? (*rendered)->body.bytes.size() : 0)) turn_ = std::move(place);
 }
 
 // Its guards do not hold: the lease is given back, and nobody backs off.

@@ -2,6 +2,7 @@
 // same items; whether a failed condition is then the echo of the first attempt, the caller finds out by reading.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,24 @@
 namespace facetheory {
 
 inline constexpr int kAttempts = 4;
+// No attempt begins later than that after the first. What takes so long to fail hangs, and somebody waits for it.
+inline constexpr std::chrono::seconds kTryingLimit{1};
+
+// Of something that is tried several times.
+class Attempts {
+ public:
+  explicit Attempts(const Isr& isr) : isr_(isr), began_(isr.clock.monotonic()) {}
+
+  // Whether there is one more after the one that has just ended.
+  bool has_next() const { return before_ + 1 < kAttempts && isr_.clock.monotonic() - began_ < kTryingLimit; }
+  Task<void> next();  // It begins, after a moment;
+  void next_at_once() { ++before_; }
+
+ private:
+  const Isr& isr_;
+  const Duration began_;
+  int before_ = 0;
+};
 
 // 25 ms, doubled with every attempt (0, 1, ...) up to 500 ms; at random between half of that and all.
 Task<void> pause(const Isr& isr, int attempt);

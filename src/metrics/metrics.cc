@@ -209,6 +209,29 @@ void add_engine(Exposition& out, const EngineSnapshot& engine) {
   out.family("facetheory_bodies_up", MetricType::Gauge,
              "0 while the body store has failed so often that it is hardly asked.");
   out.value(engine.bodies_down ? 0.0 : 1.0);
+  out.family("facetheory_table_writable", MetricType::Gauge,
+             "0 while writes to the table have failed so often that they are only tried now and then.");
+  out.value(engine.table_writes_down ? 0.0 : 1.0);
+  out.family("facetheory_bodies_writable", MetricType::Gauge,
+             "0 while writes to the body store have failed so often that they are only tried now and then.");
+  out.value(engine.body_writes_down ? 0.0 : 1.0);
+  out.family("facetheory_pages_being_stored", MetricType::Gauge,
+             "Pages that were rendered and are being stored.");
+  out.value(engine.storing);
+  out.family("facetheory_page_bytes_being_stored", MetricType::Gauge, "What their bodies take.");
+  out.value(engine.storing_bytes);
+  out.family("facetheory_store_writes_pending", MetricType::Gauge,
+             "Writes that have begun and not ended, those included that were given up.");
+  out.value(engine.table_writes_pending, {{"store", "table"}});
+  out.value(engine.body_writes_pending, {{"store", "bodies"}});
+  out.family("facetheory_purges_pending", MetricType::Gauge,
+             "Purges that requests of clients have caused, and that are not done yet.");
+  out.value(engine.purges_pending);
+  out.family("facetheory_purges_late_total", MetricType::Counter,
+             "Of those: that were not done when the client was answered.");
+  out.value(engine.purges_late);
+  out.family("facetheory_purges_lost_total", MetricType::Counter, "Of those: that were given up.");
+  out.value(engine.purges_lost);
 }
 
 void add_server(Exposition& out, const ServerSnapshot& server) {

@@ -119,6 +119,10 @@ struct EngineSnapshot {
   std::uint64_t pointers_in_memory = 0;
   bool table_down = false;
   bool bodies_down = false;
+  bool table_writes_down = false, body_writes_down = false;
+  std::uint64_t storing = 0, storing_bytes = 0;
+  std::uint64_t table_writes_pending = 0, body_writes_pending = 0;
+  std::uint64_t purges_pending = 0, purges_late = 0, purges_lost = 0;
 };
 
 // As the server has them now.

@@ -18,6 +18,7 @@
 #include "facetheory/base/loop_thread.h"
 #include "facetheory/base/random.h"
 #include "facetheory/base/run_on.h"
+#include "facetheory/bodies/limited_bodies.h"
 #include "facetheory/bodies/measured_bodies.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/gateway.h"
@@ -35,11 +36,11 @@
 #include "facetheory/service/cleanup.h"
 #include "facetheory/service/folder_watch.h"
 #include "facetheory/service/partner_watch.h"
-#include "facetheory/service/read_limit.h"
 #include "facetheory/service/storage_budget.h"
 #include "facetheory/service/store_warnings.h"
 #include "facetheory/service/watchdog.h"
 #include "facetheory/site/site.h"
+#include "facetheory/table/limited_table.h"
 #include "facetheory/table/measured_table.h"
 #include "facetheory/table/open_table.h"
 
@@ -52,6 +53,11 @@ namespace asio = boost::asio;
 // limits.page_bytes long.
 constexpr std::chrono::seconds kTableReadLimit{2};
 constexpr std::chrono::seconds kBodyReadLimit{3};
+// What any store is given to acknowledge a write. A transaction takes some milliseconds, a flush of a slow disk some hundred: one
+// that takes as long as this hangs. Less than a lease of ten seconds lasts after a third of it, so that a refresh which hangs
+// is tried again before its end; one of less than six seconds may be lost by it.
+constexpr std::chrono::seconds kTableWriteLimit{2};
+constexpr std::chrono::seconds kBodyWriteLimit{3};
 
 ServerLimits server_limits(const Limits& limits) {
   ServerLimits server;
@@ -185,6 +191,8 @@ class Service::State {
   FixedMemory fixed_{fixed_memory(config_)};
   const std::shared_ptr<LiveMemory> live_ = make_live_memory(live_memory(config_));
   const std::string pseudonym_ = new_pseudonym(system_random());
+  TableLimits table_limits_;
+  BodyLimits body_limits_;
   std::unique_ptr<Table> table_;
   std::unique_ptr<BodyStore> bodies_;
   std::optional<PartnerWatch> partners_;
@@ -231,6 +239,15 @@ MetricsSources Service::State::sources() {
     snapshot.pointers_in_memory = now.pointers;
     snapshot.table_down = now.table_down;
     snapshot.bodies_down = now.bodies_down;
+    snapshot.table_writes_down = now.table_writes_down;
+    snapshot.body_writes_down = now.body_writes_down;
+    snapshot.storing = now.storing;
+    snapshot.storing_bytes = now.storing_bytes;
+    snapshot.table_writes_pending = table_limits_.pending->count();
+    snapshot.body_writes_pending = body_limits_.pending->count();
+    snapshot.purges_pending = static_cast<std::uint64_t>(purges_.waiting());
+    snapshot.purges_late = purges_.late();
+    snapshot.purges_lost = purges_.lost();
     return snapshot;
   };
   from.server = [this] {
@@ -270,6 +287,7 @@ Result<void> Service::State::start_admin() {
                             Key nobodys{"READYZ", "READYZ"};
                             auto row = co_await table_->get(std::move(nobodys), Consistency::eventual);
                             if (!row) co_return std::move(row).error();
+                            if (auto rests = engine_->table_writes_rest()) co_return *std::move(rests);
                             co_return Result<void>{};
                           }});
   parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
@@ -277,6 +295,7 @@ Result<void> Service::State::start_admin() {
                             std::string nobodys = "readyz";
                             auto body = co_await bodies_->read(std::move(nobodys));
                             if (!body) co_return std::move(body).error();
+                            if (auto rests = engine_->body_writes_rest()) co_return *std::move(rests);
                             co_return Result<void>{};
                           }});
   parts.checks.push_back({"renders", [this]() -> Task<Result<void>> {
@@ -325,12 +344,15 @@ Result<void> Service::State::open_stores() {
   partners_.emplace(background_.executor(), *table_, *bodies_, names);
   if (auto looked = partners_->look_first(kFirstLookAtPartners); !looked) return looked;
   bodies_ = partners_->guard(std::move(bodies_));
-  if (config_.table.starts_with("dynamodb:"))
-    table_ = with_read_limit(std::move(table_), kTableReadLimit, background_.executor(), options_.clock);
-  if (config_.bodies.starts_with("s3:"))
-    bodies_ = with_read_limit(std::move(bodies_), kBodyReadLimit, background_.executor(), options_.clock);
   if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
   if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
+  // Stores on this machine are read where the request is, without a way round.
+  if (config_.table.starts_with("dynamodb:")) table_limits_.read = kTableReadLimit;
+  if (config_.bodies.starts_with("s3:")) body_limits_.read = kBodyReadLimit;
+  table_limits_.write = kTableWriteLimit;
+  body_limits_.write = kBodyWriteLimit;
+  table_ = with_limits(std::move(table_), table_limits_, background_.executor(), options_.clock);
+  bodies_ = with_limits(std::move(bodies_), body_limits_, background_.executor(), options_.clock);
   table_ = std::make_unique<MeasuredTable>(
       std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
   bodies_ = std::make_unique<MeasuredBodies>(
@@ -449,6 +471,7 @@ Result<void> Service::State::start() {
   watchdog_ = std::make_unique<Watchdog>([this] {
     folders_.look();
     partners_->look_again();
+    engine_->try_writing_again();
     [[maybe_unused]] const auto told = engine_->overdue();
   });
   start_cleanup();
@@ -507,6 +530,9 @@ Stopped Service::State::stop() {
   // A step of it may have to wait for a disk.
   constexpr std::chrono::seconds kCleanupAtLeast{1};
   if (cleanup_ && !cleanup_->stop(std::max(deadline, now() + kCleanupAtLeast)))
+    stopped_->renders_ended = false;
+  // A write that hangs ends nobody knows when, and the store is not closed before.
+  if (table_limits_.pending->count() + body_limits_.pending->count() > 0 || purges_.waiting() > 0)
     stopped_->renders_ended = false;
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;

@@ -37,8 +37,9 @@ std::size_t event_loops_of(const Config& config);
 // How a service ended.
 struct Stopped {
   std::size_t connections_cut = 0;  // Those still being answered at the end of limits.drain_timeout.
-  bool renders_ended =
-      true;  // False: pages are still being rendered, or cleaned up, for which the destructor waits.
+  // False: pages are still being rendered, purged or cleaned up, or a store has not ended a write; the destructor waits for
+  // that.
+  bool renders_ended = true;
 };
 
 class Service {

@@ -233,10 +233,12 @@ Result<std::optional<Key>> last_key_of(const json::object& answer) {
 
 class DynamoDbTable final : public Table {
  public:
-  DynamoDbTable(std::string name, std::unique_ptr<ServiceClient> client, const Platform& platform,
-                RetryPolicy retry, std::chrono::milliseconds create_timeout)
+  DynamoDbTable(std::string name, std::unique_ptr<ServiceClient> reading,
+                std::unique_ptr<ServiceClient> writing, const Platform& platform, RetryPolicy retry,
+                std::chrono::milliseconds create_timeout)
       : name_(std::move(name)),
-        client_(std::move(client)),
+        reading_(std::move(reading)),
+        writing_(std::move(writing)),
         clock_(*platform.clock),
         random_(*platform.random),
         retry_(retry),
@@ -280,7 +282,9 @@ class DynamoDbTable final : public Table {
 
   // Constant after construction.
   const std::string name_;
-  const std::unique_ptr<ServiceClient> client_;
+  // Each with connections of its own, so that writes that hang leave some for reads.
+  const std::unique_ptr<ServiceClient> reading_;
+  const std::unique_ptr<ServiceClient> writing_;
   Clock& clock_;
   Random& random_;
   const RetryPolicy retry_;
@@ -288,7 +292,7 @@ class DynamoDbTable final : public Table {
 };
 
 std::string DynamoDbTable::subject(std::string_view operation) const {
-  const Origin& origin = client_->endpoint().origin;
+  const Origin& origin = reading_->endpoint().origin;
   return std::string(operation) + " on dynamodb:" + name_ + " at " + (origin.tls ? "https://" : "http://") +
          host_field(origin);
 }
@@ -354,9 +358,10 @@ Task<Result<Answer>> DynamoDbTable::call(std::string_view operation, json::objec
 
   int unknown = 0;
   ServiceClient::Judge judge_answer = judge;
+  ServiceClient& client = kind == Kind::read ? *reading_ : *writing_;
   Result<HttpResponse> response =
-      co_await client_->call(std::move(message), kind == Kind::write ? Repeatable::no : Repeatable::yes,
-                             std::move(judge_answer), &unknown);
+      co_await client.call(std::move(message), kind == Kind::write ? Repeatable::no : Repeatable::yes,
+                           std::move(judge_answer), &unknown);
   const bool may_have_happened = kind != Kind::read;
   if (!response) {
     Error error = in_context(operation, std::move(response).error());
@@ -772,11 +777,14 @@ Result<std::unique_ptr<Table>> open_dynamodb_table(std::string name,
   }
   Result<ServiceEndpoint> endpoint = resolve_endpoint("dynamodb", platform.environment);
   if (!endpoint) return endpoint.error();
-  auto client = std::make_unique<ServiceClient>(executor, std::move(endpoint).value(),
-                                                default_credentials(executor, platform), platform,
-                                                std::move(options.http), options.retry);
-  std::unique_ptr<Table> table = std::make_unique<DynamoDbTable>(std::move(name), std::move(client), platform,
-                                                                 options.retry, options.create_timeout);
+  const auto credentials = default_credentials(executor, platform);
+  auto reading = std::make_unique<ServiceClient>(executor, *endpoint, credentials, platform, options.http,
+                                                 options.retry);
+  auto writing = std::make_unique<ServiceClient>(executor, *std::move(endpoint), credentials, platform,
+                                                 std::move(options.http), options.retry);
+  std::unique_ptr<Table> table =
+      std::make_unique<DynamoDbTable>(std::move(name), std::move(reading), std::move(writing), platform,
+                                      options.retry, options.create_timeout);
   return table;
 }
 

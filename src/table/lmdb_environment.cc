@@ -523,6 +523,19 @@ Result<void> LmdbEnvironment::check_place() {
           "back, or restart this program to begin with what is there now"};
 }
 
+void LmdbEnvironment::refuse_the_late(Batch& batch) const {
+  const auto latest = std::chrono::steady_clock::now() - options_.patience;
+  std::erase_if(batch, [&](const std::unique_ptr<LmdbJob>& job) {
+    if (job->made_at() >= latest) return false;
+    job->complete(
+        Error{ErrorCode::unavailable,
+              "lmdb:" + directory_ +
+                  " could not be written for longer than a write waits: its lock was held by another "
+                  "process, which was stopped perhaps, or the disk hung"});
+    return true;
+  });
+}
+
 Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
   if (Result<void> good = check_place(); !good) return good.error();
   const bool durable = std::any_of(batch.begin(), batch.end(), [](const std::unique_ptr<LmdbJob>& job) {
@@ -534,6 +547,7 @@ Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
     return lmdb_error(code, "beginning a write", directory_);
   }
   Txn txn(begun);
+  refuse_the_late(batch);
   BatchWriter writer(begun, trees_, directory_, *leases_);
   Outcomes outcomes;
   for (auto job = batch.begin(); job != batch.end();) {

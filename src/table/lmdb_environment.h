@@ -40,6 +40,7 @@ class LmdbJob {
   virtual ~LmdbJob() = default;
 
   const std::vector<TransactItem>& items() const { return items_; }
+  std::chrono::steady_clock::time_point made_at() const { return made_at_; }
   Durability durability() const { return durability_; }
 
   // Called once, on the writer thread, when it is done. Must not block.
@@ -48,6 +49,7 @@ class LmdbJob {
  private:
   std::vector<TransactItem> items_;
   Durability durability_;
+  const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
 };
 
 class LmdbEnvironment {
@@ -144,6 +146,8 @@ class LmdbEnvironment {
   // Runs the jobs in one transaction. Those that come down to a lease are done and complete at once and leave the batch;
   // of the others each has one outcome, or, with an error, nothing was written.
   Result<Outcomes> commit(Batch& batch);
+  // Those that have waited too long complete at once, and leave the batch.
+  void refuse_the_late(Batch& batch) const;
 
   // Constant after open().
   const std::string directory_;

@@ -11,6 +11,9 @@ struct LmdbOptions {
   std::chrono::milliseconds reader_check_interval{10000};
   // How often it is looked, before a write, whether the file that is open is the one that others would open.
   std::chrono::milliseconds place_check_interval{1000};
+  // A write that has waited for so long before it could begin is not made any more, and is `unavailable`: another process
+  // has held the writer's lock, and whoever asked has given up, or has asked again.
+  std::chrono::milliseconds patience{2000};
 };
 
 }  // namespace facetheory
