@@ -15,6 +15,7 @@ import http.client
 import inspect
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -207,28 +208,38 @@ class Origin(Listener):
 
 
 class Relay(Listener):
-    """Before a store: it can vanish, or hang: connections are taken and nothing goes through until `go_on`."""
+    """Before a store: it can vanish, or hang: connections are taken and nothing goes through until `go_on`. Where only writes hang,
+    those are lost."""
+    WRITES = re.compile(rb"(PUT|DELETE) |POST .*?\r\nx-amz-target: \S+\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)\r\n",
+                        re.IGNORECASE | re.DOTALL)
 
     def __init__(self, upstream):
-        self.upstream, self.hanging = int(upstream.rsplit(":", 1)[1]), False
+        self.upstream, self.hanging, self.losing_writes = int(upstream.rsplit(":", 1)[1]), False, False
         super().__init__()
         self.endpoint = f"http://127.0.0.1:{self.port}"
 
     def hang(self):
         self.hanging = True
 
+    def hang_writes(self):
+        self.losing_writes = True
+
     def go_on(self):
-        self.hanging = False
+        self.hanging = self.losing_writes = False
 
     async def serve(self, reader, writer):
         upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self.upstream)
         try:
-            await asyncio.gather(self._pump(reader, upstream_writer), self._pump(upstream_reader, writer))
+            await asyncio.gather(self._pump(reader, upstream_writer, self.WRITES), self._pump(upstream_reader, writer))
         finally:
             upstream_writer.close()
 
-    async def _pump(self, reader, writer):
+    async def _pump(self, reader, writer, lost=None):
         while data := await reader.read(65536):
+            if lost and self.losing_writes and lost.match(data):
+                while self.losing_writes:
+                    await asyncio.sleep(0.01)
+                break
             while self.hanging and not writer.is_closing():
                 await asyncio.sleep(0.01)
             writer.write(data)

@@ -10,6 +10,7 @@ The disk is full by RLIMIT_FSIZE, set and lifted while the gateway runs: its wri
 would need the right to mount one.
 """
 import concurrent.futures
+import ctypes
 import pathlib
 import re
 import resource
@@ -146,6 +147,36 @@ class TableHangs(TableRefuses):
         self.relay.go_on()
 
 
+def wait_until_stored(gateway):
+    """A page may reach its first client before it is stored."""
+    until(lambda: gateway.metrics()["facetheory_pages_being_stored"] == 0, "what was rendered is stored")
+
+
+class TableWritesHang(TableHangs):
+    prepare = staticmethod(wait_until_stored)
+
+    def begin(self, _):
+        self.relay.hang_writes()
+
+
+class TableWriterHeld:
+    """Another process has the write lock of the LMDB table, as one has that was stopped in the middle of a write."""
+
+    def __init__(self, s):
+        self.folder, self.lmdb = s.folder / "data/table", ctypes.CDLL("liblmdb.so.0")
+        self.environment, self.write = ctypes.c_void_p(), ctypes.c_void_p()
+
+    def begin(self, _):
+        codes = [self.lmdb.mdb_env_create(ctypes.byref(self.environment))]
+        codes.append(self.lmdb.mdb_env_open(self.environment, str(self.folder).encode(), 0, 0o600))
+        codes.append(self.lmdb.mdb_txn_begin(self.environment, None, 0, ctypes.byref(self.write)))
+        same(codes, [0, 0, 0], "what LMDB says")
+
+    def end(self, _):
+        self.lmdb.mdb_txn_abort(self.write)
+        self.lmdb.mdb_env_close(self.environment)
+
+
 class TableAndOriginRefuse(TableRefuses):
     def begin(self, _):
         self.relay.vanish()
@@ -166,6 +197,13 @@ class BodiesHang(TableHangs):
     def __init__(self, s):
         super().__init__(s)
         self.relay = self.s.bodies_relay
+
+
+class BodyWritesHang(BodiesHang):
+    prepare = staticmethod(wait_until_stored)
+
+    def begin(self, _):
+        self.relay.hang_writes()
 
 
 class BodiesLeftAlone(BodiesHang):
@@ -243,7 +281,8 @@ class DiskFull:
 
 FAILURES = {"origin refuses": OriginRefuses, "origin hangs": OriginHangs, "origin fails": OriginFails, "table refuses": TableRefuses,
             "table hangs": TableHangs, "table and origin refuse": TableAndOriginRefuse, "bodies refuse": BodiesRefuse, "bodies hang": BodiesHang,
-            "bodies left alone": BodiesLeftAlone,
+            "bodies left alone": BodiesLeftAlone, "table writes hang": TableWritesHang, "body writes hang": BodyWritesHang,
+            "table writer held": TableWriterHeld,
             "folder blocked": FolderBlocked, "folder moved away": FolderMovedAway, "disk full": DiskFull,
             "data folder gone": DataFolderGone}
 
@@ -269,6 +308,29 @@ def a_data_folder_that_was_deleted_is_told_and_another_gateway_begins_anew_besid
     check(not gateway.ready(), "the first one is not")
     gateway.get("/later").is_(200, "uncached", 3)
     same(gateway.stderr.count("the folder of the table"), 1, "how often it is told")
+
+
+def a_table_that_takes_no_writes_is_told_and_a_client_who_changes_something_is_answered(s):
+    gateway = s.on("aws", relayed=True).gateway(defaults=DEFAULTS, origin=ORIGIN)
+    s.origin.windows |= {PATH: [3600]} | {f"/later/{i}": [3600] for i in range(5)}
+    gateway.get(PATH).is_(200, "miss", 1)
+    s.table_relay.hang_writes()
+    client = harness.Client(gateway.port)
+    changed = client(PATH, "POST", b"")
+    below(changed.seconds, 3.5, f"seconds for {changed}")
+    same(changed.status, 200, "the origin's answer to the POST")
+    client.close()
+    for i in range(5):
+        gateway.get(f"/later/{i}").is_(200, "uncached", 1)
+    until(lambda: not gateway.ready(), "it is not ready")
+    admin = harness.Client(gateway.admin)
+    check(b"the table cannot be written" in admin("/readyz").body, f"/readyz says why: {admin('/readyz').body}")
+    admin.close()
+    same(gateway.metrics()["facetheory_table_writable"], 0, "table that can be written")
+    same(gateway.metrics()["facetheory_purges_late_total"], 1, "purges that were late")
+    s.table_relay.go_on()
+    until(gateway.ready, "/readyz says that all is well", limit=RECOVERY)
+    until(lambda: gateway.get(PATH).render == 2 or gateway.get(PATH).render == 3, "what was changed is rendered again", limit=RECOVERY)
 
 
 def a_data_folder_that_others_may_read_is_named(s):

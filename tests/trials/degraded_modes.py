@@ -3,9 +3,10 @@ import contextlib
 import pathlib
 import resource
 import shutil
+import subprocess
 import time
 
-from trials import Failed, Trial, check, mount
+from trials import Failed, Trial, check, mount, spawn
 
 # --- Faults ---
 
@@ -114,6 +115,26 @@ class WithinBudget:
         check(evicts or bed.options.seconds < 60, "the budget was not reached")
 
 
+class HoldWriter:
+    """Another process has the table's write lock, as a gateway has that was stopped in the middle of a write."""
+
+    def __init__(self):
+        self.holder = None
+
+    def begin(self, bed):
+        self.holder = spawn([bed.options.programs / "trial_holder", bed.data / "table"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+        bed.stack.callback(self.end, bed)
+        check(self.holder.stdout.readline() == "held\n", "the lock is held")
+
+    def end(self, _):
+        if self.holder:
+            self.holder.stdin.close()
+            self.holder.wait(10)
+            self.holder.stdout.close()
+            self.holder = None
+
+
 def start_again(bed):
     """What was deleted does not come back by itself."""
     bed.health.stop()
@@ -132,6 +153,7 @@ MANY = 200
 
 ONE_ROUND = 3  # seconds, of Flapping with seven steps
 
+WRITER = HoldWriter()
 SMALL_DISK = "size=14m"
 BUDGET = WithinBudget(64)
 LARGE_DISK = "size=6g"  # of memory, so that what is tried is not the disk
@@ -158,6 +180,9 @@ TRIALS = [
     of_table("reset", "the table resets every connection after the request", "reset", unready=True),
     of_table("cut", "the table's answers break off", "cut"),
     of_table("hanging", "the table takes requests and does not answer", "hang", load=SLOW, unready=True, readers=MANY),
+    # The first who ask for new pages wait for two seconds. A POST of theirs would, too.
+    of_table("writes-hanging", "the table answers reads and takes writes without an answer", "hang_writes", load=SLOW,
+             sees=("uncached",), unready=True, least=3, readers=MANY),
     of_table("slow", "every answer of the table takes 150 ms", "slow", 100, 150, load=SLOW, sees=(), readers=5 * MANY),
     of_table("throttled", "the table's capacity is used up", "throttle"),
     of_table("flapping", "the table comes and goes, in every way", "none", least=ONE_ROUND,
@@ -171,10 +196,14 @@ TRIALS = [
     of_bodies("cut", "answers of S3 break off", "cut"),
     # The first who ask for pages that are not known wait in vain, and then one each second.
     of_bodies("hanging", "S3 takes requests and does not answer", "hang", sees=("uncached", "failed"), statuses=(503,)),
+    of_bodies("writes-hanging", "S3 answers reads and takes writes without an answer", "hang_writes", unready=True, least=4),
     of_bodies("slow", "every answer of S3 takes 150 ms", "slow", 100, 150, sees=("miss",)),
     of_bodies("busy", "S3 asks to slow down", "busy"),
     of_bodies("flapping", "S3 comes and goes, in every way", "none", least=ONE_ROUND,
               during=Flapping(*map(bodies, ("reset", "none", "refuse", "none", "cut", "hang", "none")))),
+
+    Trial("lmdb-writer-held", "another process holds the table's write lock", WRITER.begin, WRITER.end, sees=("uncached",),
+          unready=True, least=3, load=SLOW, readers=MANY, mount=LARGE_DISK),
 
     Trial("disk-full", "table and bodies on a disk of 14 MB", nothing, remount("size=1g"), mount=SMALL_DISK, sees=("uncached",)),
     Trial("disk-inodes", "the disk of the bodies has room for 300 files", nothing, remount("nr_inodes=1000000"),

@@ -7,6 +7,7 @@
 //   refuse    connections are refused, those there are broke
 //   reset     connections are reset when a request arrives
 //   hang      nothing goes through until the fault is lifted
+//   hang_writes  the same of requests that write, to DynamoDB or S3; others go through
 //   slow      what clients send goes through after MILLISECONDS
 //   cut       answers are reset after their first bytes
 //   throttle  answers of a DynamoDB table whose capacity is used up
@@ -35,8 +36,10 @@
 namespace trials {
 namespace {
 
-constexpr std::array<std::string_view, 8> kFaults = {"none", "refuse", "reset",    "hang",
+constexpr std::array<std::string_view, 9> kFaults = {"none", "refuse", "reset",    "hang", "hang_writes",
                                                      "slow", "cut",    "throttle", "busy"};
+constexpr std::array<std::string_view, 5> kWritesOfDynamoDb = {"PutItem", "UpdateItem", "DeleteItem",
+                                                               "TransactWriteItems", "BatchWriteItem"};
 
 constexpr std::string_view kThrottled =
     R"({"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"The level of )"
@@ -45,6 +48,17 @@ constexpr std::string_view kBusy =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>SlowDown</Code><Message>Please reduce your "
     "request "
     "rate.</Message></Error>";
+
+constexpr std::array<std::string_view, 5> kMethods = {"GET ", "HEAD ", "PUT ", "POST ", "DELETE "};
+
+// Of DynamoDB, whose requests are all POST, the target says so; of S3 the method.
+bool is_write(const Head& head) {
+  const std::string_view target = head.field("x-amz-target");
+  if (!target.empty())
+    return std::find(kWritesOfDynamoDb.begin(), kWritesOfDynamoDb.end(),
+                     target.substr(target.find('.') + 1)) != kWritesOfDynamoDb.end();
+  return !head.first_line.starts_with("GET ") && !head.first_line.starts_with("HEAD ");
+}
 
 class RelayedClient;
 
@@ -132,7 +146,8 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
   }
 
   void go_on() {
-    const std::string held = std::exchange(held_, {});
+    const std::string held = std::exchange(held_, {}) + std::exchange(begun_, {});
+    body_left_ = 0;
     if (!held.empty()) pass(held);
   }
 
@@ -150,6 +165,9 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
   void take(const std::string& bytes) {
     if (!held_.empty() || (relay_.fault == "hang" && relay_.meets())) {
       held_ += bytes;
+    } else if (relay_.fault == "hang_writes") {
+      begun_ += bytes;
+      pass_reads();
     } else if (relay_.fault == "throttle" || relay_.fault == "busy") {
       asked_ += bytes;
       answer_requests();
@@ -161,6 +179,31 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
       pass_later(bytes);  // After what is still delayed.
     } else {
       pass(bytes);
+    }
+  }
+
+  // Request by request. What begins in the middle of one, when the fault begins, belongs to one that is on its way.
+  void pass_reads() {
+    while (!begun_.empty()) {
+      if (body_left_ > 0) {
+        const std::size_t some = std::min(body_left_, begun_.size());
+        pass(begun_.substr(0, some));
+        begun_.erase(0, some);
+        body_left_ -= some;
+        continue;
+      }
+      const bool begins = std::any_of(kMethods.begin(), kMethods.end(), [this](std::string_view method) {
+        return std::string_view(begun_).starts_with(method.substr(0, begun_.size()));
+      });
+      if (!begins) return pass(std::exchange(begun_, {}));
+      const Head head = head_in(begun_);
+      if (head.size == 0) return;
+      if (is_write(head) && relay_.meets()) {
+        held_ = std::exchange(begun_, {});
+        return;
+      }
+      const std::string length(head.field("content-length"));
+      body_left_ = head.size + (length.empty() ? 0 : std::stoul(length));
     }
   }
 
@@ -205,8 +248,10 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
 
   Relay& relay_;
   std::weak_ptr<Upstream> upstream_;
-  std::string held_;   // Until the store no longer hangs.
-  std::string asked_;  // Requests that are answered here.
+  std::string held_;           // Until the store no longer hangs.
+  std::string asked_;          // Requests that are answered here.
+  std::string begun_;          // Of a request that may be a write.
+  std::size_t body_left_ = 0;  // Of one that is none, and goes through.
   Clock::time_point passes_at_;
 };
 
@@ -254,7 +299,7 @@ void change_fault(Relay& relay, const std::vector<std::string>& words) {
   for (const auto& client : all) {
     if (breaks)
       client->reset();
-    else if (relay.fault != "hang")
+    else if (!relay.fault.starts_with("hang"))
       client->go_on();
   }
 }
