@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "facetheory/base/event.h"
 #include "facetheory/base/clock.h"
+#include "facetheory/base/event.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/bodies/body.h"

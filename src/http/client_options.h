@@ -14,9 +14,9 @@ struct HttpClientOptions {
   std::chrono::milliseconds read_timeout{10000};  // Longest silence while an answer is awaited.
   // The whole call of send(), or the whole exchange of ask(), waiting for a pooled connection included.
   std::chrono::milliseconds total_timeout{30000};
-  std::chrono::milliseconds idle_timeout{15000};           // An unused connection is closed after that.
-  std::size_t max_connections = 64;                        // Without tunnels; further calls wait their turn.
-  std::size_t max_streams = 64;  // Besides: of exchanges that may last (let_last()).
+  std::chrono::milliseconds idle_timeout{15000};  // An unused connection is closed after that.
+  std::size_t max_connections = 64;               // Without tunnels; further calls wait their turn.
+  std::size_t max_streams = 64;                   // Besides: of exchanges that may last (let_last()).
   std::size_t max_response_bytes = std::size_t{64} << 20;  // The body that send() collects.
   std::size_t max_response_header_bytes = std::size_t{64} << 10;
   std::string ca_file = {};  // PEM file of trusted roots; empty: the system's.
