@@ -6,7 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/gateway/page_answer.h"
-#include "facetheory/gateway/variant.h"
+#include "facetheory/gateway/variant_walk.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/isr/history.h"
 #include "facetheory/isr/lease.h"
@@ -158,9 +158,9 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
   const PageKey key = std::get<PageKey>(std::move(asked.found));
   told.tags = key.tags;
 
-  const Headers fields = varying_fields(site.config, route, key, asked.request("GET"));
-  Page page = key.page;
-  for (int step = 0; step < kMostVariantSteps; ++step) {
+  VariantWalk walk(site.config, route, key, asked.request("GET"));
+  for (;;) {
+    const Page page = walk.page();
     auto read = co_await read_page(isr, engine, page, key.tags);
     if (!read) co_return std::move(read).error();
     told.pages.push_back(*std::move(read));
@@ -173,7 +173,7 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     bool while_stale = false;
     serve.review = [&](const Body& body, const MetaRow& meta, PageState state) {
       Review review = review_page(prepared(body), meta, state, rules, now);
-      review.suits = suits(prepared(body), fields);
+      review.suits = walk.is_suited_by(prepared(body));
       while_stale = review.while_stale;
       return review;
     };
@@ -187,13 +187,17 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
       case ServedAs::stale:
         say_stale(told, served->reason, now);
         co_return told;
-      case ServedAs::other: {
+      case ServedAs::other:
         told.pages.back().suits = false;
-        auto next = next_variant(route, page, prepared(*served->body), fields);
-        if (!next) co_return passed("there is no key for its variant");
-        page = *std::move(next);
-        continue;
-      }
+        switch (walk.lead_on(prepared(*served->body))) {
+          case VariantWalk::Led::on:
+            continue;
+          case VariantWalk::Led::no_key:
+            co_return passed("there is no key for its variant");
+          case VariantWalk::Led::too_far:
+            co_return passed("Vary leads from variant to variant");
+        }
+        break;
       default:
         break;
     }
@@ -217,7 +221,6 @@ Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& si
     say_what_it_waits_for(told, route.policy, while_stale && stale_at_hand, stale_at_hand, now);
     co_return told;
   }
-  co_return passed("Vary leads from variant to variant");
 }
 
 }  // namespace facetheory

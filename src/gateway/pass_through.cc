@@ -17,6 +17,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/http/chunked.h"
 #include "facetheory/http/field_values.h"
+#include "facetheory/rules/preconditions.h"
 #include "facetheory/rules/replay.h"
 #include "facetheory/server/server_exchange.h"
 
@@ -273,10 +274,6 @@ Task<void> open_into(std::optional<Opened>& opened, HttpClient& origin, HttpRequ
 }
 
 }  // namespace
-
-bool has_condition(const Headers& request) {
-  return request.get("if-none-match") || request.get("if-modified-since");
-}
 
 Headers trailers_for(const Headers& request, const Headers& trailers) {
   return takes_trailers(request) ? allowed_trailers(trailers) : Headers{};

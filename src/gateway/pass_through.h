@@ -17,9 +17,6 @@
 
 namespace facetheory {
 
-// Whether it asks only for what has changed.
-bool has_condition(const Headers& request);
-
 // Of an origin's trailers, those that this request may get: none without "TE: trailers".
 Headers trailers_for(const Headers& request, const Headers& trailers);
 

@@ -53,4 +53,9 @@ struct HttpResponse {
   int minor_version = 1;  // HTTP/1.0 or HTTP/1.1
 };
 
+// Statuses whose answers have no body (RFC 9110, 6.4.1).
+constexpr bool has_no_body(int status) {
+  return status == 204 || status == 304 || status < 200;
+}
+
 }  // namespace facetheory

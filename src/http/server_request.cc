@@ -17,4 +17,14 @@ ServerRequest request_of(const RequestHead& head, std::string peer) {
   return request;
 }
 
+RequestHead view_of(const ServerRequest& request) {
+  RequestHead head;
+  head.method = request.method;
+  head.target = request.target;
+  head.minor_version = request.minor_version;
+  for (const Headers::Field& field : request.headers)
+    head.fields.push_back({field.name, field.value});
+  return head;
+}
+
 }  // namespace facetheory

@@ -23,4 +23,7 @@ struct ServerRequest {
 // A request without a body, for whoever keeps it longer than its bytes.
 ServerRequest request_of(const RequestHead& head, std::string peer);
 
+// The same request as a head again; as long as it is there.
+RequestHead view_of(const ServerRequest& request);
+
 }  // namespace facetheory

@@ -114,6 +114,10 @@ std::string content_range(const PageAnswer& answer, std::uint64_t size) {
   return text.append("/").append(std::to_string(size));
 }
 
+bool has_condition(const Headers& request) {
+  return request.get("if-none-match") || request.get("if-modified-since");
+}
+
 Headers validation_fields(const PageValidators& page) {
   Headers fields;
   if (is_entity_tag(page.etag)) fields.add("If-None-Match", std::string(page.etag));

@@ -46,6 +46,9 @@ std::string content_range(const PageAnswer& answer, std::uint64_t size);
 // One range of bytes out of a representation of that size. Kind::full: not a single range of bytes, ignore it.
 PageAnswer resolve_range(std::string_view range, std::uint64_t size);
 
+// Whether a request asks only for what has changed.
+bool has_condition(const Headers& request);
+
 // The fields that ask the origin whether the page still holds: If-None-Match, If-Modified-Since. Empty: it has no
 // validator.
 Headers validation_fields(const PageValidators& page);

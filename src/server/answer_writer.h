@@ -13,11 +13,6 @@
 
 namespace facetheory {
 
-// Statuses whose answers have no body (RFC 9110, 6.4.1).
-constexpr bool has_no_body(int status) {
-  return status == 204 || status == 304 || status < 200;
-}
-
 class AnswerWriter {
  public:
   enum class State {

@@ -1,5 +1,7 @@
 #include "tests/conformance/retrying_bodies.h"
 
+#include <utility>
+
 #include <boost/asio/awaitable.hpp>
 
 namespace facetheory::test {
@@ -34,6 +36,14 @@ Task<Result<void>> RetryingBodies::do_remove(std::string key) {
     auto result = co_await inner().remove(key);
     if (!repeat(result) || attempt == kAttempts) co_return result;
   }
+}
+
+Task<Result<void>> RetryingBodies::do_remove_all(std::vector<std::string> keys) {
+  for (std::string& key : keys) {
+    auto removed = co_await do_remove(std::move(key));
+    if (!removed) co_return removed;
+  }
+  co_return Result<void>{};
 }
 
 Task<Result<BodyPage>> RetryingBodies::do_list(std::optional<std::string> after, std::size_t limit) {

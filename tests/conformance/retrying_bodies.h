@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "facetheory/bodies/forwarding_bodies.h"
 
@@ -18,6 +19,7 @@ class RetryingBodies final : public ForwardingBodies {
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
   Task<Result<void>> do_remove(std::string key) override;
+  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override;  // One after the other.
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 };
 

@@ -131,9 +131,10 @@ std::uint64_t EngineChecker::asked(Question question, Moment moment) {
   return last_;
 }
 
-void EngineChecker::check_deadline(const Request& request, Moment moment) {
+void EngineChecker::check_deadline(const Request& request, bool rendered_for, Moment moment) {
   const Millis took = moment.now - request.began.now - lateness(request, moment);
-  if (took > request.question.wait_limit + kAllowance) {
+  const Millis limit = request.question.wait_limit + (rendered_for ? request.question.render_limit : 0);
+  if (took > limit + kAllowance) {
     violate("answered: a request for " + request.question.pk + " to node " +
             std::to_string(request.question.node) + " has waited for " + std::to_string(took) + " ms");
   }
@@ -141,7 +142,7 @@ void EngineChecker::check_deadline(const Request& request, Moment moment) {
 
 void EngineChecker::check_waiting(Moment moment) {
   for (const auto& [number, request] : requests_)
-    check_deadline(request, moment);
+    check_deadline(request, true, moment);
 }
 
 void EngineChecker::answered(std::uint64_t number, const Answer& answer, Moment moment) {
@@ -150,7 +151,8 @@ void EngineChecker::answered(std::uint64_t number, const Answer& answer, Moment 
   const Request request = std::move(found->second);
   requests_.erase(found);
   count("served as " + std::string(name(answer.kind)));
-  check_deadline(request, moment);
+  const bool rendered_for = answer.kind == Answer::Kind::uncached || answer.kind == Answer::Kind::failed;
+  check_deadline(request, rendered_for, moment);
   check_fresh(request, answer, moment);
   if (answer.kind == Answer::Kind::failed) return;
   if (answer.kind == Answer::Kind::refused) {

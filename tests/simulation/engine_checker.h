@@ -68,6 +68,7 @@ struct Question {
   PartyId node = 0;
   std::string pk = {};
   Millis wait_limit = 0;
+  Millis render_limit = 0;                     // Of a render for this request alone, while a store is away.
   std::optional<std::int64_t> stale_for = {};  // Seconds.
   std::string request_id = {};                 // Empty: none.
   std::string request_hash = {};               // Of its inputs.
@@ -181,7 +182,8 @@ class EngineChecker final : public Witness {
   };
 
   Millis published_under(const Commit& commit, const std::string& pk) const;
-  void check_deadline(const Request& request, Moment moment);
+  // `rendered_for`: it may be rendered for, since it has waited in vain for a store that does not answer.
+  void check_deadline(const Request& request, bool rendered_for, Moment moment);
   void check_seen(const Request& request, const Answer& answer, Moment moment);
   void check_bytes(const Request& request, const Answer& answer, Moment moment);
   void check_uncached(const Request& request, const Answer& answer, Moment moment);

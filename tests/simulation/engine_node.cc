@@ -108,6 +108,8 @@ Question EngineNode::question_of(const ServeRequest& request) const {
   Question question{.node = party_.id, .pk = request.page.pk};
   question.wait_limit =
       std::chrono::duration_cast<std::chrono::milliseconds>(request.policy.wait_limit).count();
+  question.render_limit =
+      std::chrono::duration_cast<std::chrono::milliseconds>(request.policy.render_limit).count();
   if (request.policy.stale_for) question.stale_for = request.policy.stale_for->count();
   question.request_id = request.request_id.value_or("");
   if (request.request_id) question.request_hash = request_hash(request.inputs);

@@ -1,0 +1,94 @@
+// PageVisit: looks up the page that a request asks for, and has the origin render it where that must be.
+//
+// What becomes of what is found is its user's business: RequestAnswer sends it to a client (request_answer.h), and a
+// refresh makes it ready for the next who asks (page_refresh.h). On the gateway's loop only. For .cc files only, since it
+// needs Asio.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "facetheory/cache/engine.h"
+#include "facetheory/gateway/gateway_parts.h"
+#include "facetheory/gateway/variant_walk.h"
+#include "facetheory/gateway/warm_pages.h"
+#include "facetheory/http/client.h"
+#include "facetheory/rules/cache_status.h"
+#include "facetheory/rules/compression.h"
+#include "facetheory/server/server_exchange.h"
+#include "facetheory/site/asked_page.h"
+
+namespace facetheory {
+
+class LiveAnswer;  // live_answer.h
+
+class PageVisit {
+ public:
+  // What is referred to outlives it. `asked` has found this key.
+  PageVisit(GatewayParts& parts, WarmPages& warm, const Site& site, const ServerRequest& request,
+            const AskedPage& asked, PageKey key);
+
+  // How the page is asked for.
+  struct Terms {
+    std::shared_ptr<LiveAnswer> live =
+        {};                     // Takes what is rendered for this request, while it is. Null: nobody waits.
+    bool may_stream = false;    // And sends it while it is rendered.
+    bool has_body = false;      // The request has one, which nobody reads.
+    bool only_stored = false;   // Nothing is rendered.
+    std::stop_token left = {};  // As in ServeRequest.
+  };
+  Task<Result<Served>> look(Terms terms);
+
+  // What was found decides on whatever is kept ready.
+  void count(const Served& served);
+  // From a page that does not suit. Anything but `on`: there is no other.
+  VariantWalk::Led lead_on(const Served& served);
+  bool is_suited_by(const Served& served) const { return walk_.is_suited_by(prepared(*served.body)); }
+
+  const Page& page() const { return walk_.page(); }
+  const Headers& fields() const { return walk_.fields(); }
+  // Why the origin was asked, if it was.
+  const std::optional<Forwarded>& forwarded() const { return forwarded_; }
+  // The request names its render by an id, which is believed.
+  bool names_render() const { return request_id().has_value(); }
+
+  // The answer with this page, in the coding that the request wants, if it can be had.
+  struct Ready {
+    ServerResponse response = {};
+    Coding coding = Coding::identity;
+    std::shared_ptr<const std::string> bytes = {};
+    std::int64_t now = 0;
+    bool may_be_kept = false;
+  };
+  Task<Ready> make_ready(const Served& served);  // Which outlives the call.
+  // The same answer, to be given again at once. Once for a visit.
+  WarmPage warm_page(const Served& served, const Ready& ready);
+  // What chooses among the page's variants, and among those on the way to it. After warm_page().
+  const std::vector<std::string>& varying() const { return varying_; }
+
+ private:
+  std::optional<std::string> request_id() const;
+  HttpRequest render_request() const;
+  Renderer renderer(const std::shared_ptr<LiveAnswer>& live, std::vector<std::string>& known_tags) const;
+  ServeRequest serve_request(const Terms& terms) const;
+
+  GatewayParts& parts_;
+  WarmPages& warm_;
+  const Site& site_;
+  const ServerRequest& request_;
+  const AskedPage& asked_;
+  const RouteConfig& route_;
+  const PageKey key_;
+
+  VariantWalk walk_;
+  WarmMoment before_ = {};  // When it was last looked.
+  std::optional<Forwarded> forwarded_;
+  std::vector<Key> rows_;  // What decided on the pages that were looked at.
+  std::vector<std::string> varying_;
+};
+
+}  // namespace facetheory
