@@ -42,6 +42,10 @@ inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxMetadataBytes = 2048;
 inline constexpr std::size_t kMaxOwnMetadataBytes = std::size_t{32} << 10;
 
+// A body that is nobody's: who wants to know whether a store answers reads it, and who wants to know whether it can be
+// written writes it, without any bytes, and removes it. A crash in between leaves it, until the next who tries.
+inline constexpr std::string_view kProbedKey = "readyz";
+
 // A key is UTF-8 without control characters, of segments between slashes, none of them empty, "." or "..".
 class BodyStore {
  public:

@@ -31,7 +31,7 @@ Task<Result<void>> GuardedBodies::do_write(std::string key, Body body) {
 }
 
 Task<void> GuardedBodies::probe() {
-  const std::string nobodys = "readyz";
+  const std::string nobodys(kProbedKey);
   const Duration began = clock_.monotonic();
   Body empty;
   auto written = co_await inner_.write(nobodys, std::move(empty));

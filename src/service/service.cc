@@ -292,7 +292,7 @@ Result<void> Service::State::start_admin() {
                           }});
   parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
                             if (auto trouble = folders_.trouble_of("bodies")) co_return *std::move(trouble);
-                            std::string nobodys = "readyz";
+                            std::string nobodys(kProbedKey);
                             auto body = co_await bodies_->read(std::move(nobodys));
                             if (!body) co_return std::move(body).error();
                             if (auto rests = engine_->body_writes_rest()) co_return *std::move(rests);
