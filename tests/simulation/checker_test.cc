@@ -228,7 +228,7 @@ TEST_F(CheckerTest, SeesARefreshBySomebodyElse) {
 
 TEST_F(CheckerTest, SeesARefreshAfterTheEnd) {
   acquire("mine", 1);
-  pass(10);
+  pass(11);
   commit(begin(Intent::refresh, 1), {{"LOCK", lock("mine", now() + 10)}});
   expect("refreshed after its time was over");
 }

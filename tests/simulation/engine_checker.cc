@@ -151,7 +151,8 @@ void EngineChecker::answered(std::uint64_t number, const Answer& answer, Moment 
   const Request request = std::move(found->second);
   requests_.erase(found);
   count("served as " + std::string(name(answer.kind)));
-  const bool rendered_for = answer.kind == Answer::Kind::uncached || answer.kind == Answer::Kind::failed;
+  const bool rendered_for = answer.kind == Answer::Kind::uncached || answer.kind == Answer::Kind::apology ||
+                            answer.kind == Answer::Kind::failed;
   check_deadline(request, rendered_for, moment);
   check_fresh(request, answer, moment);
   if (answer.kind == Answer::Kind::failed) return;
