@@ -1,11 +1,12 @@
-// bench_client: asks a server for pages once each, or for one page from many connections at once. gateway_bench fills caches and
-// makes stampedes with it; steady load is wrk's business.
+// bench_client: asks a server for pages once each, or for one page from many connections at once. gateway_bench fills
+// caches and makes stampedes with it; steady load is wrk's business.
 //
 //   bench_client PORT CONNECTIONS COUNT SECONDS PATH
 //
-// COUNT requests for PATH, in which '#' stands for the number of the request (from 0), over CONNECTIONS connections, none of them
-// pipelined. All connections are made first; the clock starts when the first request is sent. Ends after SECONDS at the latest.
-// Prints one JSON object: how many were answered with 200, how many failed, and the milliseconds that answers took.
+// COUNT requests for PATH, in which '#' stands for the number of the request (from 0), over CONNECTIONS connections,
+// none of them pipelined. All connections are made first; the clock starts when the first request is sent. Ends after
+// SECONDS at the latest. Prints one JSON object: how many were answered with 200, how many failed, and the milliseconds
+// that answers took.
 #include <algorithm>
 #include <array>
 #include <cerrno>

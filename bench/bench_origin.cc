@@ -1,4 +1,5 @@
-// bench_origin: the origin behind every server that gateway_bench measures. The first segment of a path says what the answer is:
+// bench_origin: the origin behind every server that gateway_bench measures. The first segment of a path says what the
+// answer is:
 //
 //   /16k/anything             16 KiB of text, fresh for a day
 //   /16k-age2/anything        fresh for two seconds
@@ -8,9 +9,9 @@
 //
 //   bench_origin PORT
 //
-// Every answer has an ETag of its own, so nothing is ever "not modified" here and each render replaces what was stored. All may be
-// served stale for ten minutes while they are rendered again (stale-while-revalidate). One thread, one epoll; requests must have no
-// body and must not be pipelined. Says "ready" on stdout when it listens.
+// Every answer has an ETag of its own, so nothing is ever "not modified" here and each render replaces what was stored.
+// All may be served stale for ten minutes while they are rendered again (stale-while-revalidate). One thread, one
+// epoll; requests must have no body and must not be pipelined. Says "ready" on stdout when it listens.
 #include <array>
 #include <cerrno>
 #include <charconv>

@@ -1,11 +1,11 @@
-// epoll_floor: what an HTTP request costs when nothing is done besides the system calls that nobody can avoid. The floor that
-// gateway_bench holds every server against; not a server to use.
+// epoll_floor: what an HTTP request costs when nothing is done besides the system calls that nobody can avoid. The
+// floor that gateway_bench holds every server against; not a server to use.
 //
 //   epoll_floor PORT PATH=FILE...     answers a GET of PATH with the bytes of FILE, head and all
 //
-// One thread, one epoll. For each request: one recv, a search for the end of the head, a comparison of the path, one send.
-// Connections stay open, requests may be split or pipelined, answers may be larger than the socket takes at once. Headers are not
-// looked at, and a request must have no body. Says "ready" on stdout when it listens.
+// One thread, one epoll. For each request: one recv, a search for the end of the head, a comparison of the path, one
+// send. Connections stay open, requests may be split or pipelined, answers may be larger than the socket takes at once.
+// Headers are not looked at, and a request must have no body. Says "ready" on stdout when it listens.
 #include <array>
 #include <cerrno>
 #include <cstdint>

@@ -2,8 +2,9 @@
 //
 // Workloads
 //   cycle  Durable acquire + publish of a random page, with 1 and with 32 callers. Acquire: a conditional put of LOCK
-//          {lease_token, lease_expires_at, ttl}, which for us need not survive power loss. Publish: one transaction that
-//          puts META {s3_key, generated_at, revalidate_seconds, etag, ttl} and deletes LOCK if the lease is still held.
+//          {lease_token, lease_expires_at, ttl}, which for us need not survive power loss. Publish: one transaction
+//          that puts META {s3_key, generated_at, revalidate_seconds, etag, ttl} and deletes LOCK if the lease is still
+//          held.
 //            ours    Table::write, then Table::transact; callers are coroutines on one event loop
 //            redis   SET NX PX, then a script; appendfsync always; a connection per caller, all on one epoll loop
 //            sqlite  one thread writes whatever is queued in one transaction; WAL, synchronous=FULL

@@ -18,8 +18,10 @@ facetheory_check(clang ${PROJECT_SOURCE_DIR}/tools/check_clang ${PROJECT_BINARY_
 facetheory_check(consumer ${PROJECT_SOURCE_DIR}/tools/check_consumer ${PROJECT_BINARY_DIR})
 # The fuzz programs are built, and each runs the inputs that it begins with.
 facetheory_check(fuzz ${PROJECT_SOURCE_DIR}/tools/fuzz --runs 1)
-# Some of the mistakes of tools/mistakes.py, others whenever the source changes; that all of them still fit the source is looked at each time.
+# Some of the mistakes of tools/mistakes.py, others whenever the source changes; that all of them still fit the source
+# is looked at each time.
 facetheory_check(mutate ${PROJECT_SOURCE_DIR}/tools/mutate --sample 3)
 facetheory_check(mutate_self_test ${PROJECT_SOURCE_DIR}/tools/mutate --self-test)
-# Use all cores by themselves. The limit is for what never ends: two cores that others use as well take clang 15 minutes.
+# Use all cores by themselves. The limit is for what never ends: two cores that others use as well take clang 15
+# minutes.
 set_tests_properties(clang fuzz mutate PROPERTIES TIMEOUT 2700 RUN_SERIAL ON)

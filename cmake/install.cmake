@@ -1,6 +1,6 @@
-# What `cmake --install` gives: headers, static libraries, and how to find them (CMake package and pkg-config). The modules
-# are those that facetheory_module() made, so that a new layer joins by itself; a new foreign library must be named here
-# and in facetheoryConfig.cmake.in.
+# What `cmake --install` gives: headers, static libraries, and how to find them (CMake package and pkg-config). The
+# modules are those that facetheory_module() made, so that a new layer joins by itself; a new foreign library must be
+# named here and in facetheoryConfig.cmake.in.
 include(CMakePackageConfigHelpers)
 
 get_property(modules GLOBAL PROPERTY FACETHEORY_MODULES)

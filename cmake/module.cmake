@@ -1,5 +1,6 @@
-# Headers that nearly every source needs, compiled once for all libraries and once for all tests. Only together with unity
-# builds: without both, every source must get along with what it includes itself (tools/check_clang sees to that, too).
+# Headers that nearly every source needs, compiled once for all libraries and once for all tests. Only together with
+# unity builds: without both, every source must get along with what it includes itself (tools/check_clang sees to that,
+# too).
 function(facetheory_precompile name)
   if(NOT CMAKE_UNITY_BUILD)
     return()
@@ -55,8 +56,8 @@ function(facetheory_warnings target)
   endif()
 endfunction()
 
-# For what only the tests run, where nobody waits for it: what is tested is optimised; optimising tests, too, doubles the
-# build.
+# For what only the tests run, where nobody waits for it: what is tested is optimised; optimising tests, too, doubles
+# the build.
 function(facetheory_quick_to_build target)
   # The headers are compiled with GoogleTest's options, and fit nothing that is compiled without.
   target_compile_options(${target} PRIVATE -O0 $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
@@ -65,8 +66,9 @@ endfunction()
 
 # facetheory_test(table_test SOURCES number_test.cc USES facetheory::table)
 #
-# One GoogleTest program, built when FACETHEORY_TESTS is on and run by ./test. Name it for what it covers. What needs more
-# than the usual 300 seconds, or the machine for itself, says so: set_tests_properties(... TIMEOUT 600 RUN_SERIAL ON).
+# One GoogleTest program, built when FACETHEORY_TESTS is on and run by ./test. Name it for what it covers. What needs
+# more than the usual 300 seconds, or the machine for itself, says so: set_tests_properties(... TIMEOUT 600 RUN_SERIAL
+# ON).
 function(facetheory_test name)
   if(NOT FACETHEORY_TESTS)
     return()

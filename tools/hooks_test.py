@@ -29,7 +29,13 @@ REFUSED = {
 
 def git(folder, *arguments):
     settings = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", f"core.hooksPath={HOOKS}"]
-    return subprocess.run(["git", "-C", folder, *settings, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return subprocess.run(
+        ["git", "-C", folder, *settings, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
 
 
 def main():
@@ -42,9 +48,17 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         message = pathlib.Path(folder) / "message"
-        for name, text, wanted in [(name, text, "") for name, text in ACCEPTED.items()] + [(name, *pair) for name, pair in REFUSED.items()]:
+        for name, text, wanted in [(name, text, "") for name, text in ACCEPTED.items()] + [
+            (name, *pair) for name, pair in REFUSED.items()
+        ]:
             message.write_text(text)
-            done = subprocess.run([HOOKS / "commit-msg", message], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            done = subprocess.run(
+                [HOOKS / "commit-msg", message],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
             ok = done.returncode == (1 if wanted else 0) and wanted in done.stdout and (wanted != "" or not done.stdout)
             say(ok, f"{'refuses' if wanted else 'accepts'} {name}", f"{done.returncode}: {done.stdout}")
         git(folder, "init", "-q")

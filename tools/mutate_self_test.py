@@ -10,7 +10,7 @@ MUTATE = pathlib.Path(__file__).resolve().parent / "mutate"
 # A test that passes as long as add() adds. BASELINE tells it to fail or to go on for ever without any mistake.
 FILES = {
     "src/isr/add.cc": '#include "facetheory/isr/twice.h"\n\nint add(int a, int b) { return a + b; }\nint idle(int a) { return a; }\n'
-                      "int four() { return twice(2); }\n",
+    "int four() { return twice(2); }\n",
     "src/isr/twice.h": "#pragma once\ninline int twice(int a) { return a * 2; }\n",
     "src/isr/test.cc": """#include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ int main() {
 """,
     # A compiler that takes for ever over what says SLOW.
     "compile.sh": "#!/bin/sh\nfor source; do :; done\n"
-                  "if grep -q SLOW \"$(sed -n 's/^#include \"\\(.*\\)\"$/\\1/p' \"$source\")\" \"$source\" 2>/dev/null; then sleep 60; fi\nexec c++ \"$@\"\n",
+    "if grep -q SLOW \"$(sed -n 's/^#include \"\\(.*\\)\"$/\\1/p' \"$source\")\" \"$source\" 2>/dev/null; then sleep 60; fi\nexec c++ \"$@\"\n",
     "build/release/build.ninja": """rule compile
   command = sh ROOT/compile.sh -O2 -IROOT/include -o $out -c $in
 rule archive
@@ -57,20 +57,98 @@ LOST = 'M("in a file that is not there", "isr/gone.cc", "a", "b")'
 
 # What it is about, the mistakes, words of the command line, its environment; its exit code and what it says.
 CASES = [
-    ("a mistake that a test notices is caught, and the test named", [SUM], [], {}, 0, ["caught     adding wrongly: Add.Adds", "1 of 1 mistakes caught"]),
-    ("a mistake in a header is made in what includes it", [HEADER], [], {}, 0, ["caught     doubling wrongly: Add.Adds"]),
-    ("a mistake that no test notices fails the run", [SUM, IDLE], [], {}, 1, ["UNNOTICED  idling wrongly", "1 of 2 mistakes caught"]),
-    ("a program that does not end has noticed", [ENDLESS], ["--test-limit", "4"], {}, 0, ["adding for ever: src/isr/isr_test (did not end)"]),
-    ("a mistake that does not compile fails the run", [UGLY], [], {}, 1, ["NO BUILD   not even C++", "0 of 1 mistakes caught"]),
-    ("a compiler that does not end fails the run", [SLOW], ["--build-limit", "8"], {}, 1, ["NO BUILD   adding slowly compiled", "not within 8"]),
-    ("a text that is gone fails the run, though another was asked for", [SUM, GONE, LOST], ["adding"], {}, 1,
-     ["NOT FOUND  what is not there", "NOT FOUND  in a file that is not there"]),
-    ("what fails anyhow catches nothing", [SUM], [], {"BASELINE": "fails"}, 1, ["src/isr/isr_test does not pass without any mistake: Add.Adds"]),
-    ("what never ends anyhow catches nothing", [SUM], ["--test-limit", "2"], {"BASELINE": "hangs"}, 1,
-     ["src/isr/isr_test does not pass without any mistake: src/isr/isr_test (did not end)"]),
-    ("when the minutes are over, those that were not reached are named", [SUM, IDLE], ["--minutes", "0"], {}, 1,
-     ["NOT REACHED  adding wrongly", "NOT REACHED  idling wrongly", "0 of 2 mistakes caught, 2 not reached within 0 minutes"]),
-    ("a sample is taken of those that the words name", [IDLE, SUM, IDLE], ["--sample", "2", "adding"], {}, 0, ["1 of 1 mistakes caught"]),
+    (
+        "a mistake that a test notices is caught, and the test named",
+        [SUM],
+        [],
+        {},
+        0,
+        ["caught     adding wrongly: Add.Adds", "1 of 1 mistakes caught"],
+    ),
+    (
+        "a mistake in a header is made in what includes it",
+        [HEADER],
+        [],
+        {},
+        0,
+        ["caught     doubling wrongly: Add.Adds"],
+    ),
+    (
+        "a mistake that no test notices fails the run",
+        [SUM, IDLE],
+        [],
+        {},
+        1,
+        ["UNNOTICED  idling wrongly", "1 of 2 mistakes caught"],
+    ),
+    (
+        "a program that does not end has noticed",
+        [ENDLESS],
+        ["--test-limit", "4"],
+        {},
+        0,
+        ["adding for ever: src/isr/isr_test (did not end)"],
+    ),
+    (
+        "a mistake that does not compile fails the run",
+        [UGLY],
+        [],
+        {},
+        1,
+        ["NO BUILD   not even C++", "0 of 1 mistakes caught"],
+    ),
+    (
+        "a compiler that does not end fails the run",
+        [SLOW],
+        ["--build-limit", "8"],
+        {},
+        1,
+        ["NO BUILD   adding slowly compiled", "not within 8"],
+    ),
+    (
+        "a text that is gone fails the run, though another was asked for",
+        [SUM, GONE, LOST],
+        ["adding"],
+        {},
+        1,
+        ["NOT FOUND  what is not there", "NOT FOUND  in a file that is not there"],
+    ),
+    (
+        "what fails anyhow catches nothing",
+        [SUM],
+        [],
+        {"BASELINE": "fails"},
+        1,
+        ["src/isr/isr_test does not pass without any mistake: Add.Adds"],
+    ),
+    (
+        "what never ends anyhow catches nothing",
+        [SUM],
+        ["--test-limit", "2"],
+        {"BASELINE": "hangs"},
+        1,
+        ["src/isr/isr_test does not pass without any mistake: src/isr/isr_test (did not end)"],
+    ),
+    (
+        "when the minutes are over, those that were not reached are named",
+        [SUM, IDLE],
+        ["--minutes", "0"],
+        {},
+        1,
+        [
+            "NOT REACHED  adding wrongly",
+            "NOT REACHED  idling wrongly",
+            "0 of 2 mistakes caught, 2 not reached within 0 minutes",
+        ],
+    ),
+    (
+        "a sample is taken of those that the words name",
+        [IDLE, SUM, IDLE],
+        ["--sample", "2", "adding"],
+        {},
+        0,
+        ["1 of 1 mistakes caught"],
+    ),
     ("a sample is no larger than asked for", [SUM, SUM, SUM], ["--sample", "2"], {}, 0, ["2 of 2 mistakes caught"]),
     ("a word that names nothing is told", [SUM], ["nothing"], {}, 1, ["no mistake is called so"]),
 ]
@@ -85,8 +163,16 @@ def what_is_said(mistakes, words, environment):
         (root / "include").mkdir()
         (root / "include" / "facetheory").symlink_to(root / "src")
         before = (root / "src/isr/add.cc").read_bytes()
-        done = subprocess.run([sys.executable, str(MUTATE), "--root", folder, *words], env=os.environ | environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, str(MUTATE), "--root", folder, *words],
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         left = list((root / "build/mutate").glob("*")) if (root / "build/mutate").exists() else []
         if left or (root / "src/isr/add.cc").read_bytes() != before:
             return -1, f"it left {left}, or changed the source\n{done.stdout}"

@@ -25,8 +25,11 @@ DEFAULT_TIMEOUT = 300  # seconds
 SANITIZER_FACTOR = 4  # how much longer a sanitized program may take
 
 # What the developer's own set-up says must not reach the tests, least of all an account at AWS.
-ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_", "GTEST_"))}
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_", "GTEST_"))
+}
 
 running = set()  # process groups to end when we are interrupted
 running_lock = threading.Lock()
@@ -51,8 +54,16 @@ class Test:
     def cases(self):
         if not self.is_gtest:
             return [self.name]
-        listing = subprocess.run(self.command + ["--gtest_list_tests"], cwd=self.cwd, env=ENVIRONMENT | self.environment,
-                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
+        listing = subprocess.run(
+            self.command + ["--gtest_list_tests"],
+            cwd=self.cwd,
+            env=ENVIRONMENT | self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
         names, suite = [], ""
         for line in listing.stdout.splitlines():
             name = line.split("#")[0].rstrip()
@@ -73,11 +84,19 @@ def build(preset):
     """Configures and builds; whether that went well."""
     ninja = ["-k", "0"] if preset == "tidy" else []  # lint: all findings at once
     ninja += [] if sys.stdout.isatty() else ["--quiet"]
-    for step in (["cmake", "--preset", preset],
-                 ["cmake", "--build", "--preset", preset, "-j", str(CORES), "--", *ninja]):
+    for step in (
+        ["cmake", "--preset", preset],
+        ["cmake", "--build", "--preset", preset, "-j", str(CORES), "--", *ninja],
+    ):
         quiet = "--build" not in step
-        done = subprocess.run(step, cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            step,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.STDOUT,
+        )
         if done.returncode != 0:
             print(done.stdout or "", end="")
             return False
@@ -86,8 +105,14 @@ def build(preset):
 
 def fuzz(words):
     """tools/fuzz with what it says; (passed, failed)."""
-    process = subprocess.Popen([ROOT / "tools" / "fuzz", *words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                               errors="replace")
+    process = subprocess.Popen(
+        [ROOT / "tools" / "fuzz", *words],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
     counted = Outcome()
     for line in process.stdout:
         print(line, end="", flush=True)
@@ -98,8 +123,9 @@ def fuzz(words):
 
 
 def known_tests(preset):
-    shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=ROOT / "build" / preset, capture_output=True, text=True,
-                           check=True)
+    shown = subprocess.run(
+        ["ctest", "--show-only=json-v1"], cwd=ROOT / "build" / preset, capture_output=True, text=True, check=True
+    )
     factor = SANITIZER_FACTOR if preset in ("asan", "tsan") else 1
     tests = [Test(entry, factor) for entry in json.loads(shown.stdout)["tests"]]
     return [test for test in tests if preset == "release" or "check" not in test.labels]
@@ -149,8 +175,15 @@ def run(test):
                 command.append("--gtest_filter=" + ":".join(test.only))
         try:
             with output.open("wb") as sink:
-                process = subprocess.Popen(command, cwd=test.cwd, env=ENVIRONMENT | test.environment, stdout=sink,
-                                           stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+                process = subprocess.Popen(
+                    command,
+                    cwd=test.cwd,
+                    env=ENVIRONMENT | test.environment,
+                    stdout=sink,
+                    stdin=subprocess.DEVNULL,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             with running_lock:
                 running.add(process.pid)
             try:
@@ -219,7 +252,8 @@ def run_all(tests):
 
     def report(test, outcome, text, seconds):
         counts = f"{outcome.passed} passed" + "".join(
-            f", {n} {what}" for n, what in ((outcome.failed, "failed"), (outcome.skipped, "skipped")) if n)
+            f", {n} {what}" for n, what in ((outcome.failed, "failed"), (outcome.skipped, "skipped")) if n
+        )
         bad = outcome.failed or outcome.skipped
         if bad:
             text = without_successes(text) if test.is_gtest else text
@@ -256,7 +290,9 @@ def close(passed, failed, skipped):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./test", usage="./test [WORD...] [--asan | --tsan | --tidy | --fuzz] [--list]")
+    parser = argparse.ArgumentParser(
+        prog="./test", usage="./test [WORD...] [--asan | --tsan | --tidy | --fuzz] [--list]"
+    )
     parser.add_argument("words", nargs="*")
     parser.add_argument("--list", action="store_true")
     preset_flags = parser.add_mutually_exclusive_group()
@@ -280,7 +316,11 @@ def main():
     signal.signal(signal.SIGTERM, interrupted)
     tests, unmatched = select(known_tests(preset), arguments.words)
     if unmatched:
-        print("Nothing is called " + " or ".join(f"'{word}'" for word in unmatched) + "; ./test --list shows what there is.")
+        print(
+            "Nothing is called "
+            + " or ".join(f"'{word}'" for word in unmatched)
+            + "; ./test --list shows what there is."
+        )
         close(0, 0, 0)
     if arguments.list:
         for test in tests:

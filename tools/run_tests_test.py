@@ -8,9 +8,15 @@ import run_tests
 
 
 def program(script, labels=(), timeout=10, **properties):
-    entry = {"name": "stand-in", "command": ["/bin/sh", "-c", script, "stand-in"], "properties": [
-        {"name": "LABELS", "value": list(labels)}, {"name": "TIMEOUT", "value": timeout},
-        {"name": "WORKING_DIRECTORY", "value": tempfile.gettempdir()}]}
+    entry = {
+        "name": "stand-in",
+        "command": ["/bin/sh", "-c", script, "stand-in"],
+        "properties": [
+            {"name": "LABELS", "value": list(labels)},
+            {"name": "TIMEOUT", "value": timeout},
+            {"name": "WORKING_DIRECTORY", "value": tempfile.gettempdir()},
+        ],
+    }
     entry["properties"] += [{"name": name, "value": value} for name, value in properties.items()]
     return run_tests.Test(entry, 1)
 
@@ -79,7 +85,10 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual(shown, bad + crash)
 
     def test_words_choose_programs_and_else_cases(self):
-        tests = [program("printf 'Suite.\\n  First\\n  Second/0  # GetParam() = lmdb\\n'", ["gtest"]), program("exit 0")]
+        tests = [
+            program("printf 'Suite.\\n  First\\n  Second/0  # GetParam() = lmdb\\n'", ["gtest"]),
+            program("exit 0"),
+        ]
         tests[0].name, tests[1].name = "table_test", "format"
 
         def chosen(*words):
@@ -91,8 +100,10 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual(chosen(), ([("table_test", None), ("format", None)], []))
         self.assertEqual(chosen("TABLE"), ([("table_test", None)], []))
         self.assertEqual(chosen("second"), ([("table_test", ["Suite.Second/0"])], []))
-        self.assertEqual(chosen("second", "first", "for"),
-                         ([("table_test", ["Suite.Second/0", "Suite.First"]), ("format", None)], []))
+        self.assertEqual(
+            chosen("second", "first", "for"),
+            ([("table_test", ["Suite.Second/0", "Suite.First"]), ("format", None)], []),
+        )
         self.assertEqual(chosen("table", "first"), ([("table_test", None)], []))
         self.assertEqual(chosen("first", "table"), ([("table_test", None)], []))
         self.assertEqual(chosen("nothing", "format"), ([("format", None)], ["nothing"]))

@@ -28,7 +28,9 @@ class Answer:
         self.raw = raw
         lines = raw[:head_bytes].decode("latin-1").split("\r\n")
         self.status = int(lines[0].split()[1])
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        self.headers = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
+        }
         self.body = raw[head_bytes:]
 
 
@@ -71,8 +73,15 @@ class Process:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
         with open(self.log, "ab") as log:
-            self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-                                          env=os.environ | (variables or {}), preexec_fn=prepare)
+            self.popen = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=os.environ | (variables or {}),
+                preexec_fn=prepare,
+            )
         self.pid = self.popen.pid
 
     def alive(self):
@@ -123,7 +132,9 @@ class Bed:
         os.sched_setaffinity(0, {self.load_core})
         try:
             self.origin_port = free_port()
-            self.origin = self.run("origin", [str(self.tools / "bench_origin"), str(self.origin_port)], core=self.load_core)
+            self.origin = self.run(
+                "origin", [str(self.tools / "bench_origin"), str(self.origin_port)], core=self.load_core
+            )
             until_it_answers(self.origin, self.origin_port, "/__count", "bench_origin")
         except BaseException:
             self.__exit__()

@@ -55,9 +55,16 @@ class Load:
         self.connections = connections
         self.paced = pause_ms > 0
         self.script = pathlib.Path(folder) / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.lua"
-        self.script.write_text("\n".join([self.request(paths, head(headers)),
-                                          f"delay = function() return math.random(0, {2 * pause_ms}) end" if pause_ms else "",
-                                          "setup_seconds = os.clock()", REPORT]))
+        self.script.write_text(
+            "\n".join(
+                [
+                    self.request(paths, head(headers)),
+                    f"delay = function() return math.random(0, {2 * pause_ms}) end" if pause_ms else "",
+                    "setup_seconds = os.clock()",
+                    REPORT,
+                ]
+            )
+        )
 
     @staticmethod
     def request(paths, tail):
@@ -65,23 +72,43 @@ class Load:
             return f"local text = {lua('GET ' + paths + tail)}\nrequest = function() return text end"
         prefix, numbers = paths
         if isinstance(numbers, int):
-            return (f"local tail = {lua(tail)}\nmath.randomseed(os.time())\n"
-                    f"request = function() return {lua('GET ' + prefix)} .. math.random(0, {numbers - 1}) .. tail end")
-        return (f"local tail, made, draws = {lua(tail)}, {{}}, {{}}\n"
-                f"for number in io.lines({lua(str(numbers))}) do\n"
-                f"  made[number] = made[number] or {lua('GET ' + prefix)} .. number .. tail\n"
-                "  draws[#draws + 1] = made[number]\nend\n"
-                "local count = #draws\nmath.randomseed(os.time())\nlocal i = math.random(1, count)\n"
-                "request = function()\n  i = i < count and i + 1 or 1\n  return draws[i]\nend")
+            return (
+                f"local tail = {lua(tail)}\nmath.randomseed(os.time())\n"
+                f"request = function() return {lua('GET ' + prefix)} .. math.random(0, {numbers - 1}) .. tail end"
+            )
+        return (
+            f"local tail, made, draws = {lua(tail)}, {{}}, {{}}\n"
+            f"for number in io.lines({lua(str(numbers))}) do\n"
+            f"  made[number] = made[number] or {lua('GET ' + prefix)} .. number .. tail\n"
+            "  draws[#draws + 1] = made[number]\nend\n"
+            "local count = #draws\nmath.randomseed(os.time())\nlocal i = math.random(1, count)\n"
+            "request = function()\n  i = i < count and i + 1 or 1\n  return draws[i]\nend"
+        )
 
 
 def run_wrk(load, port, seconds, core):
     """wrk's own figures, and the processor time it took for its requests."""
-    command = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(load.script),
-               f"http://127.0.0.1:{port}/"]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{load.connections}",
+        f"-d{seconds}s",
+        "--timeout",
+        "10s",
+        "-s",
+        str(load.script),
+        f"http://127.0.0.1:{port}/",
+    ]
     began = os.times()
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=seconds + 60, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds + 60,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
     ended = os.times()
     found = re.search(r"^RESULT (.*)$", done.stdout, re.MULTILINE)
     if done.returncode or not found:
@@ -109,9 +136,17 @@ def measure(bed, peer, load, seconds, expected_bytes=None, renders=None, clean_s
     busy = sum(after[0] - before[0] for before, after in zip(cores_before, cores_after))
     foreign = max(0.0, (busy - server - wrk["load_seconds"] - origin) / elapsed)
     window = {
-        "requests": wrk["requests"], "rps": requests / wrk["seconds"], "p50_us": wrk["p50_us"], "p99_us": wrk["p99_us"],
-        "cpu_us": server / requests * 1e6, "bytes": wrk["bytes"] / requests, "server_use": server / wrk["seconds"],
-        "load_use": wrk["load_seconds"] / wrk["seconds"], "steal": steal, "foreign": foreign, "rendered": rendered,
+        "requests": wrk["requests"],
+        "rps": requests / wrk["seconds"],
+        "p50_us": wrk["p50_us"],
+        "p99_us": wrk["p99_us"],
+        "cpu_us": server / requests * 1e6,
+        "bytes": wrk["bytes"] / requests,
+        "server_use": server / wrk["seconds"],
+        "load_use": wrk["load_seconds"] / wrk["seconds"],
+        "steal": steal,
+        "foreign": foreign,
+        "rendered": rendered,
     }
     window["void"] = void(wrk, load, rendered, expected_bytes, renders)
     used = foreign < CLEAN_FOREIGN if load.paced else max(window["server_use"], window["load_use"]) >= CLEAN_USE
@@ -138,8 +173,13 @@ def void(wrk, load, rendered, expected_bytes, renders):
 
 def fill(bed, port, path, count, connections, limit):
     """Has every page asked for once; what bench_client says."""
-    done = subprocess.run([str(bed.tools / "bench_client"), str(port), str(connections), str(count), str(int(limit)), path],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit + 60)
+    done = subprocess.run(
+        [str(bed.tools / "bench_client"), str(port), str(connections), str(count), str(int(limit)), path],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=limit + 60,
+    )
     if done.returncode:
         raise Failed(f"bench_client failed: {done.stderr.strip()}")
     return json.loads(done.stdout)

@@ -22,8 +22,15 @@ def installed(package):
 
 
 def run(command, folder, remedy):
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=300)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
     if done.returncode:
         raise Missing(f"{' '.join(command)} failed: {done.stdout.strip()}\n{remedy}")
 
@@ -35,8 +42,10 @@ def obtain(peer, cache):
     if found := shutil.which(name, path=search):
         return found, {}
     folder = pathlib.Path(cache) / peer
-    remedy = (f"gateway_bench: no {name}. Install the package {packages[0]}, or run apt-get update as root and try again, or leave "
-              f"it out: --peers")
+    remedy = (
+        f"gateway_bench: no {name}. Install the package {packages[0]}, or run apt-get update as root and try again, or leave "
+        f"it out: --peers"
+    )
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -59,8 +59,10 @@ class Peer:
 class Ours(Peer):
     name = "ours"
     title = "facetheory"
-    setup = ("`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` too, but for "
-             "Zipf (2 GiB, as much as HAProxy) and growth")
+    setup = (
+        "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` too, but for "
+        "Zipf (2 GiB, as much as HAProxy) and growth"
+    )
 
     def __init__(self, bed, options, memory=None, data=None):
         super().__init__(bed, options)
@@ -68,11 +70,22 @@ class Ours(Peer):
         self.data = pathlib.Path(data or self.folder / "data")
 
     def command(self):
-        lines = [f'origin = "http://127.0.0.1:{self.bed.origin_port}"', f'listen = "127.0.0.1:{self.port}"', 'admin = "off"',
-                 "threads = 1", 'access_log = "off"', f'data = "{self.data}"']
+        lines = [
+            f'origin = "http://127.0.0.1:{self.bed.origin_port}"',
+            f'listen = "127.0.0.1:{self.port}"',
+            'admin = "off"',
+            "threads = 1",
+            'access_log = "off"',
+            f'data = "{self.data}"',
+        ]
         if self.memory:
             lines.append(f'memory = "{self.memory}"')
-        return [str(self.options.facetheory), "serve", "--config", self.write("facetheory.toml", "\n".join(lines) + "\n")]
+        return [
+            str(self.options.facetheory),
+            "serve",
+            "--config",
+            self.write("facetheory.toml", "\n".join(lines) + "\n"),
+        ]
 
     def version(self):
         return self.first_line([str(self.options.facetheory), "--version"])
@@ -89,20 +102,28 @@ class Packaged(Peer):
         return self.environment
 
     def first_line(self, command):
-        done = subprocess.run(["env", *(f"{k}={v}" for k, v in self.environment.items()), *command], capture_output=True,
-                              text=True, timeout=30)
+        done = subprocess.run(
+            ["env", *(f"{k}={v}" for k, v in self.environment.items()), *command],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         return (done.stdout + done.stderr).splitlines()[0]
 
 
 class Nginx(Packaged):
     name = "nginx"
     title = "nginx"
-    setup = ("`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache` for half as many files as it "
-             "may open, `keepalive_requests` without limit, `proxy_cache_lock`, stale pages while they are updated in the background")
+    setup = (
+        "`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache` for half as many files as it "
+        "may open, `keepalive_requests` without limit, `proxy_cache_lock`, stale pages while they are updated in the background"
+    )
 
     def command(self):
         (self.folder / "logs").mkdir(exist_ok=True)
-        configuration = self.write("nginx.conf", f"""
+        configuration = self.write(
+            "nginx.conf",
+            f"""
 user root;
 daemon off;
 worker_processes 1;
@@ -143,7 +164,8 @@ http {{
     }}
   }}
 }}
-""")
+""",
+        )
         return [self.program, "-c", configuration, "-p", str(self.folder), "-e", f"{self.folder}/error.log"]
 
     def version(self):
@@ -153,11 +175,15 @@ http {{
 class Haproxy(Packaged):
     name = "haproxy"
     title = "HAProxy"
-    setup = ("`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale pages nor lets "
-             "requests wait for one another")
+    setup = (
+        "`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale pages nor lets "
+        "requests wait for one another"
+    )
 
     def command(self):
-        configuration = self.write("haproxy.cfg", f"""
+        configuration = self.write(
+            "haproxy.cfg",
+            f"""
 global
   nbthread 1
   maxconn 8000
@@ -181,7 +207,8 @@ frontend clients
 backend origin
   http-reuse always
   server origin 127.0.0.1:{self.bed.origin_port}
-""")
+""",
+        )
         return [self.program, "-db", "-f", configuration]
 
     def for_conditional(self):
@@ -195,18 +222,44 @@ backend origin
 class Varnish(Packaged):
     name = "varnish"
     title = "Varnish"
-    setup = ("`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace "
-             "from the origin's `stale-while-revalidate`")
-    unlogged = ("Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct RespProtocol "
-                "RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Hit Length").split()
+    setup = (
+        "`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace "
+        "from the origin's `stale-while-revalidate`"
+    )
+    unlogged = (
+        "Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct RespProtocol "
+        "RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Hit Length"
+    ).split()
 
     def command(self):
-        program = self.write("default.vcl", f"""vcl 4.1;
+        program = self.write(
+            "default.vcl",
+            f"""vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{self.bed.origin_port}"; }}
-""")
-        return [self.program, "-F", "-j", "none", "-n", str(self.folder / "work"), "-a", f"127.0.0.1:{self.port}", "-f", program,
-                "-s", "malloc,4g", "-p", "thread_pools=1", "-p", "listen_depth=4096", "-p", "timeout_idle=3600", "-p",
-                "vsl_mask=" + ",".join("-" + tag for tag in self.unlogged)]
+""",
+        )
+        return [
+            self.program,
+            "-F",
+            "-j",
+            "none",
+            "-n",
+            str(self.folder / "work"),
+            "-a",
+            f"127.0.0.1:{self.port}",
+            "-f",
+            program,
+            "-s",
+            "malloc,4g",
+            "-p",
+            "thread_pools=1",
+            "-p",
+            "listen_depth=4096",
+            "-p",
+            "timeout_idle=3600",
+            "-p",
+            "vsl_mask=" + ",".join("-" + tag for tag in self.unlogged),
+        ]
 
     def version(self):
         return "Varnish " + re.search(r"varnish-([\d.]+)", self.first_line([self.program, "-V"]))[1]
@@ -214,6 +267,7 @@ backend default {{ .host = "127.0.0.1"; .port = "{self.bed.origin_port}"; }}
 
 class Floor(Peer):
     """Sends what another server was seen to send, byte by byte."""
+
     name = "floor"
     title = "epoll floor"
     setup = "`bench/epoll_floor.cc`: the system calls and nothing else; sends the very bytes that ours sends"
@@ -227,7 +281,11 @@ class Floor(Peer):
         self.pages[path].write_bytes(raw)
 
     def command(self):
-        return [str(self.bed.tools / "epoll_floor"), str(self.port), *(f"{path}={file}" for path, file in self.pages.items())]
+        return [
+            str(self.bed.tools / "epoll_floor"),
+            str(self.port),
+            *(f"{path}={file}" for path, file in self.pages.items()),
+        ]
 
     def version(self):
         return "epoll floor"

@@ -53,10 +53,33 @@ def hits_table(results):
         ours = figure(find(rows, workload=row["workload"], peer="ours"), "cpu_us")
         times = ratio(ours, row.get("cpu_us"))
         compared = "" if row["peer"] == "ours" else number(times, 2)
-        lines.append([row["workload"], title(row["peer"]), number(row.get("cpu_us"), 1), compared, number(row.get("rps")),
-                      number(row.get("p50_us")), number(row.get("p99_us")), number(row.get("bytes")), windows(row)])
-    return table(["workload", "server", "CPU µs a request", "ours / it", "requests/s", "p50 µs", "p99 µs", "bytes",
-                  "clean windows"], lines)
+        lines.append(
+            [
+                row["workload"],
+                title(row["peer"]),
+                number(row.get("cpu_us"), 1),
+                compared,
+                number(row.get("rps")),
+                number(row.get("p50_us")),
+                number(row.get("p99_us")),
+                number(row.get("bytes")),
+                windows(row),
+            ]
+        )
+    return table(
+        [
+            "workload",
+            "server",
+            "CPU µs a request",
+            "ours / it",
+            "requests/s",
+            "p50 µs",
+            "p99 µs",
+            "bytes",
+            "clean windows",
+        ],
+        lines,
+    )
 
 
 def expiry_table(results):
@@ -66,12 +89,31 @@ def expiry_table(results):
         for name in ORDER:
             pair = [find(rows, kind=kind, pace=pace, peer=name) for kind in ("steady", "expiring")]
             if all(pair):
-                cells = [number(row.get(key), digits) for key, digits in (("p99_us", 0), ("rps", 0), ("cpu_us", 1)) for row in pair]
+                cells = [
+                    number(row.get(key), digits)
+                    for key, digits in (("p99_us", 0), ("rps", 0), ("cpu_us", 1))
+                    for row in pair
+                ]
                 cells.insert(2, number(ratio(pair[1].get("p99_us"), pair[0].get("p99_us")), 2))
                 cells += [number(pair[1].get("rendered")), number(cost_of_a_render(*pair))]
                 lines.append([pace, title(name), *cells, f"{windows(pair[0])}, {windows(pair[1])}"])
-    return table(["load", "server", "p99 µs, steady", "expiring", "ratio", "requests/s, steady", "expiring", "CPU µs a request, steady",
-                  "expiring", "renders in a window", "CPU µs a render", "clean windows"], lines)
+    return table(
+        [
+            "load",
+            "server",
+            "p99 µs, steady",
+            "expiring",
+            "ratio",
+            "requests/s, steady",
+            "expiring",
+            "CPU µs a request, steady",
+            "expiring",
+            "renders in a window",
+            "CPU µs a render",
+            "clean windows",
+        ],
+        lines,
+    )
 
 
 def cost_of_a_render(steady, expiring):
@@ -82,17 +124,33 @@ def cost_of_a_render(steady, expiring):
 
 
 def stampede_table(results):
-    return table(["server", "renders", "half have it, ms", "all have it, ms", "failed"],
-                 [[title(row["peer"]), number(row["renders"]), number(row["p50_ms"]), number(row["max_ms"]), number(row["failed"])]
-                  for row in results["workloads"].get("stampede", [])])
+    return table(
+        ["server", "renders", "half have it, ms", "all have it, ms", "failed"],
+        [
+            [
+                title(row["peer"]),
+                number(row["renders"]),
+                number(row["p50_ms"]),
+                number(row["max_ms"]),
+                number(row["failed"]),
+            ]
+            for row in results["workloads"].get("stampede", [])
+        ],
+    )
 
 
 def growth_table(results):
     rows = results["workloads"].get("growth", [])
     budget = next((row["budget_mib"] for row in rows), 0)
-    columns = [("pages of 1 KiB", "pages", 0), ("start-up s", "start_seconds", 3), ("bytes of memory a page", "own_bytes_per_page", 0),
-               ("MiB, all in memory", "full_mib", 0), (f"MiB, {budget} MiB allowed", "budget_own_mib", 0),
-               ("and of mapped files", "budget_files_mib", 0), ("fill s", "fill_seconds", 0)]
+    columns = [
+        ("pages of 1 KiB", "pages", 0),
+        ("start-up s", "start_seconds", 3),
+        ("bytes of memory a page", "own_bytes_per_page", 0),
+        ("MiB, all in memory", "full_mib", 0),
+        (f"MiB, {budget} MiB allowed", "budget_own_mib", 0),
+        ("and of mapped files", "budget_files_mib", 0),
+        ("fill s", "fill_seconds", 0),
+    ]
     lines = []
     for row in rows:
         cells = [number(row[key], digits) for _, key, digits in columns]
@@ -123,10 +181,17 @@ def bars(results):
 
     def cost(workload, peer, limit):
         pair = [find(rows, workload=workload, peer="ours"), find(rows, workload=workload, peer=peer)]
-        return Bar(f"{workload}: CPU of ours / {title(peer)}", limit, ratio(*(figure(row, "cpu_us") for row in pair)), pair)
+        return Bar(
+            f"{workload}: CPU of ours / {title(peer)}", limit, ratio(*(figure(row, "cpu_us") for row in pair)), pair
+        )
 
-    found = [cost("hit, 1 KiB", "nginx", 0.55), cost("hit, 1 KiB", "haproxy", 0.80), cost("hit, 1 KiB", "floor", 1.30),
-             cost("hit, 16 KiB", "nginx", 0.70), cost("hit, 128 KiB", "nginx", 0.70)]
+    found = [
+        cost("hit, 1 KiB", "nginx", 0.55),
+        cost("hit, 1 KiB", "haproxy", 0.80),
+        cost("hit, 1 KiB", "floor", 1.30),
+        cost("hit, 16 KiB", "nginx", 0.70),
+        cost("hit, 128 KiB", "nginx", 0.70),
+    ]
     expiring = results["workloads"].get("expiry", [])
     for pace in ("paced", "full load"):
         pair = [find(expiring, kind=kind, pace=pace, peer="ours") for kind in ("expiring", "steady")]
@@ -135,10 +200,14 @@ def bars(results):
     grown = results["workloads"].get("growth", [])
     small, large = find(grown, pages=1000), find(grown, pages=1_000_000)
     pair = [row and row["in_memory"] for row in (large, small)]
-    found.append(Bar("CPU of a hit at 1,000,000 pages / at 1,000", 1.5, ratio(*(figure(row, "cpu_us") for row in pair)), pair))
+    found.append(
+        Bar("CPU of a hit at 1,000,000 pages / at 1,000", 1.5, ratio(*(figure(row, "cpu_us") for row in pair)), pair)
+    )
     found.append(Bar("start-up with 1,000,000 pages", 2, figure(large, "start_seconds"), [], " s"))
     held = ratio(large["budget_own_mib"] - large["empty_mib"], large["budget_mib"]) if large else None
-    found.append(Bar("memory beyond an empty gateway's, 1,000,000 pages and a budget for fewer / that budget", 1.25, held, []))
+    found.append(
+        Bar("memory beyond an empty gateway's, 1,000,000 pages and a budget for fewer / that budget", 1.25, held, [])
+    )
     return found
 
 
@@ -181,8 +250,10 @@ def sections(results):
 
 def describe(results):
     machine = results["machine"]
-    return (f"{machine['date']}; {machine['cores']} cores of an {machine['processor']}, {machine['memory_gib']} GiB, "
-            f"{machine['file_system']}, Linux {machine['kernel']}; {', '.join(results['versions'].values())}.")
+    return (
+        f"{machine['date']}; {machine['cores']} cores of an {machine['processor']}, {machine['memory_gib']} GiB, "
+        f"{machine['file_system']}, Linux {machine['kernel']}; {', '.join(results['versions'].values())}."
+    )
 
 
 def text(results):
@@ -247,14 +318,19 @@ def draw(rows):
             if row := find(group, peer=name):
                 length = max(1, row["cpu_us"] / largest * width)
                 middle = y + height / 2 + 5
-                parts.append(f'<text x="{left - 8}" y="{middle:.0f}" text-anchor="end">{title(name)}</text>'
-                             f'<rect x="{left}" y="{y}" width="{length:.0f}" height="{height}" rx="2" fill="{COLOURS[name]}"/>'
-                             f'<text x="{left + length + 6:.0f}" y="{middle:.0f}">{row["cpu_us"]:.1f}</text>')
+                parts.append(
+                    f'<text x="{left - 8}" y="{middle:.0f}" text-anchor="end">{title(name)}</text>'
+                    f'<rect x="{left}" y="{y}" width="{length:.0f}" height="{height}" rx="2" fill="{COLOURS[name]}"/>'
+                    f'<text x="{left + length + 6:.0f}" y="{middle:.0f}">{row["cpu_us"]:.1f}</text>'
+                )
                 y += height + gap
         y += 26
     whole = left + width + 70
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{y - 10}" viewBox="0 0 {whole} {y - 10}" '
-            'font-family="system-ui, sans-serif" font-size="13" fill="#22262b" role="img" aria-label="Processor time of a hit">\n'
-            f'<rect width="{whole}" height="{y - 10}" fill="#ffffff"/>\n'
-            '<text x="16" y="22" font-size="14">CPU microseconds a hit, one core; less is better</text>\n'
-            + "\n".join(parts) + "\n</svg>\n")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{y - 10}" viewBox="0 0 {whole} {y - 10}" '
+        'font-family="system-ui, sans-serif" font-size="13" fill="#22262b" role="img" aria-label="Processor time of a hit">\n'
+        f'<rect width="{whole}" height="{y - 10}" fill="#ffffff"/>\n'
+        '<text x="16" y="22" font-size="14">CPU microseconds a hit, one core; less is better</text>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )

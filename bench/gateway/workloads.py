@@ -67,9 +67,11 @@ class Run:
 
 def progress(number, key, window):
     state = window["void"] or ("clean" if window["clean"] else "disturbed")
-    return (f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
-            f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
-            f" others {window['foreign']:4.0%}  {state}")
+    return (
+        f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
+        f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
+        f" others {window['foreign']:4.0%}  {state}"
+    )
 
 
 def summary(windows):
@@ -77,8 +79,11 @@ def summary(windows):
     good = [w for w in windows if w["clean"]] or [w for w in windows if not w["void"]]
     names = ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "rendered")
     figures = {name: statistics.median(w[name] for w in good) for name in names} if good else {}
-    return figures | {"clean": sum(w["clean"] for w in windows), "windows": len(windows),
-                      "void": sorted({w["void"] for w in windows if w["void"]})}
+    return figures | {
+        "clean": sum(w["clean"] for w in windows),
+        "windows": len(windows),
+        "void": sorted({w["void"] for w in windows if w["void"]}),
+    }
 
 
 def hit(run, server, path, headers=None, status=200):
@@ -139,19 +144,24 @@ def same_requests(run, allowed, asked, clean=None):
             headers, answer = prepared[same.name, name]
             asking = load.Load(run.bed.folder, f"{same.name} {name}", same.path, headers)
             subjects[same.name, name] = lambda seconds, name=name, asking=asking, answer=answer: load.measure(
-                run.bed, servers[name], asking, seconds, len(answer.raw))
+                run.bed, servers[name], asking, seconds, len(answer.raw)
+            )
     found = run.rounds(subjects, allowed, clean=clean)
     for server in servers.values():
         server.stop()
-    return [{"workload": workload, "peer": name, "answer_bytes": len(prepared[workload, name][1].raw)} | figures
-            for (workload, name), figures in found.items()]
+    return [
+        {"workload": workload, "peer": name, "answer_bytes": len(prepared[workload, name][1].raw)} | figures
+        for (workload, name), figures in found.items()
+    ]
 
 
 def hits(run, allowed):
     """One page of 1, of 16 and of 128 KiB."""
     # What nginx takes for 128 KiB is twice as much in one window as in the next, as BBR paces it or not: five are a lottery.
     clean = 2 * run.options.clean - 1
-    return same_requests(run, allowed, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes], clean)
+    return same_requests(
+        run, allowed, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes], clean
+    )
 
 
 def conditional(run, allowed):
@@ -170,7 +180,9 @@ def filled(run, server, prefix, count, connections=32, fewer_will_do=False):
     limit = run.options.fill_minutes * 60
     done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
     if done["answered"] < count:
-        say(f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, {done['failed']} failed")
+        say(
+            f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, {done['failed']} failed"
+        )
         count = done["answered"] - connections  # The last ones may not have come in their order.
         if done["failed"] or not fewer_will_do or count <= 0:
             raise Failed(f"{server.title} cannot be filled; see --fill-minutes")
@@ -207,11 +219,16 @@ def zipf(run, allowed):
         _, seconds[name] = filled(run, server, prefix, count)
         say(f"  {name} filled in {seconds[name]:.1f} s")
         size = len(hit(run, server, prefix + "1").raw)
-        subjects[workload, name] = lambda seconds, server=server, size=size: load.measure(run.bed, server, asking, seconds, size)
+        subjects[workload, name] = lambda seconds, server=server, size=size: load.measure(
+            run.bed, server, asking, seconds, size
+        )
     found = run.rounds(subjects, allowed)
     for server in servers.values():
         server.stop()
-    return [{"workload": key[0], "peer": key[1], "fill_seconds": seconds[key[1]]} | figures for key, figures in found.items()]
+    return [
+        {"workload": key[0], "peer": key[1], "fill_seconds": seconds[key[1]]} | figures
+        for key, figures in found.items()
+    ]
 
 
 def expiry(run, allowed):
@@ -230,14 +247,24 @@ def expiry(run, allowed):
             for kind, prefix in kinds.items():
                 asking = load.Load(folder, f"{kind} {pace}", (prefix, count), **settings)
                 renders = int(count * 0.9) if kind == "expiring" else None
-                subjects[kind, pace, name] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
-                    run.bed, server, asking, seconds, renders=renders if seconds >= 2 * EXPIRING_AGE else 0,
-                    clean_steal=load.CLEAN_STEAL_FOR_P99)
+                subjects[
+                    kind, pace, name
+                ] = lambda seconds, server=server, asking=asking, renders=renders: load.measure(
+                    run.bed,
+                    server,
+                    asking,
+                    seconds,
+                    renders=renders if seconds >= 2 * EXPIRING_AGE else 0,
+                    clean_steal=load.CLEAN_STEAL_FOR_P99,
+                )
     seconds = 2 * EXPIRING_AGE
     found = run.rounds(subjects, allowed, seconds)
     for server in servers.values():
         server.stop()
-    return [{"kind": kind, "pace": pace, "peer": name, "seconds": seconds} | figures for (kind, pace, name), figures in found.items()]
+    return [
+        {"kind": kind, "pace": pace, "peer": name, "seconds": seconds} | figures
+        for (kind, pace, name), figures in found.items()
+    ]
 
 
 def stampede(run, _):
@@ -255,10 +282,15 @@ def stampede(run, _):
             done = load.fill(run.bed, server.port, f"/16k-delay{delay}/cold{number}", clients, clients, 60)
             done["renders"] = run.bed.renders() - before
             results[name].append(done)
-            say(f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed")
+            say(
+                f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed"
+            )
     for name, server in servers.items():
         server.stop()
-        middle = {figure: statistics.median(done[figure] for done in results[name]) for figure in ("renders", "p50_ms", "max_ms")}
+        middle = {
+            figure: statistics.median(done[figure] for done in results[name])
+            for figure in ("renders", "p50_ms", "max_ms")
+        }
         failed = sum(done["failed"] for done in results[name])
         rows.append({"peer": name, "clients": clients, "delay_ms": delay, "failed": failed} | middle)
     return rows
@@ -266,8 +298,12 @@ def stampede(run, _):
 
 def growth(run, allowed):
     """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory. The sizes take turns."""
-    with tempfile.TemporaryDirectory(prefix="gateway_bench.", dir=memory_folder(sum(run.options.growth_pages))) as folder:
-        kept = [GrowthBed(run, count, pathlib.Path(folder) / str(count)) for count in sorted(set(run.options.growth_pages))]
+    with tempfile.TemporaryDirectory(
+        prefix="gateway_bench.", dir=memory_folder(sum(run.options.growth_pages))
+    ) as folder:
+        kept = [
+            GrowthBed(run, count, pathlib.Path(folder) / str(count)) for count in sorted(set(run.options.growth_pages))
+        ]
         try:
             for bed in kept:
                 bed.fill()
@@ -286,7 +322,9 @@ def memory_folder(count):
     folder = "/dev/shm"
     need = count * GROWTH_BYTES_EACH
     if not os.path.isdir(folder) or shutil.disk_usage(folder).free < need:
-        raise Failed(f"gateway_bench: {count:,} pages need {need >> 20} MiB in {folder}; leave some out: --growth-pages")
+        raise Failed(
+            f"gateway_bench: {count:,} pages need {need >> 20} MiB in {folder}; leave some out: --growth-pages"
+        )
     return folder
 
 
@@ -299,6 +337,7 @@ def in_turns(run, beds, what, where, allowed):
 
 class GrowthBed:
     """One number of pages: the server that has them, and what was measured of it."""
+
     prefix = "/1k/growth"
 
     def __init__(self, run, count, data):
@@ -312,10 +351,17 @@ class GrowthBed:
         empty = cpu.resident(self.server.process.pid)
         count, seconds = filled(self.run, self.server, self.prefix, self.wanted, connections=64, fewer_will_do=True)
         full = cpu.resident(self.server.process.pid)
-        self.row = {"pages": count, "fill_seconds": seconds,
-                    "own_bytes_per_page": (full["own_mib"] - empty["own_mib"]) * 2**20 / count,
-                    "empty_mib": empty["own_mib"], "full_mib": full["own_mib"], "files_mib": full["files_mib"]}
-        say(f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB")
+        self.row = {
+            "pages": count,
+            "fill_seconds": seconds,
+            "own_bytes_per_page": (full["own_mib"] - empty["own_mib"]) * 2**20 / count,
+            "empty_mib": empty["own_mib"],
+            "full_mib": full["own_mib"],
+            "files_mib": full["files_mib"],
+        }
+        say(
+            f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB"
+        )
         self.asking = load.Load(self.run.bed.folder, f"growth-{count}", (self.prefix, count))
         self.size = len(hit(self.run, self.server, self.prefix + "0").raw)
 
@@ -334,11 +380,24 @@ class GrowthBed:
 
     def look_at_memory(self):
         held = cpu.resident(self.server.process.pid)
-        self.row |= {"budget_mib": GROWTH_BUDGET, "budget_own_mib": held["own_mib"], "budget_files_mib": held["files_mib"]}
-        say(f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
-            f"{held['own_mib']:.0f} MiB")
+        self.row |= {
+            "budget_mib": GROWTH_BUDGET,
+            "budget_own_mib": held["own_mib"],
+            "budget_files_mib": held["files_mib"],
+        }
+        say(
+            f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
+            f"{held['own_mib']:.0f} MiB"
+        )
 
 
 # By name, with the part of the time that each gets.
-WORKLOADS = {"hits": (hits, 6), "conditional": (conditional, 2), "compressed": (compressed, 2), "zipf": (zipf, 4), "expiry": (expiry, 5),
-             "stampede": (stampede, 1), "growth": (growth, 5)}
+WORKLOADS = {
+    "hits": (hits, 6),
+    "conditional": (conditional, 2),
+    "compressed": (compressed, 2),
+    "zipf": (zipf, 4),
+    "expiry": (expiry, 5),
+    "stampede": (stampede, 1),
+    "growth": (growth, 5),
+}

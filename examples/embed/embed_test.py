@@ -14,7 +14,16 @@ def ask(url):
 
 
 def arguments_are_checked(program):
-    for words, code in (["--help"], 0), (["-h"], 0), (["x"], 2), (["80x"], 2), (["-1"], 2), (["65536"], 2), (["0", "lmdb:x"], 2), (["0", "a", "b", "c"], 2):
+    for words, code in (
+        (["--help"], 0),
+        (["-h"], 0),
+        (["x"], 2),
+        (["80x"], 2),
+        (["-1"], 2),
+        (["65536"], 2),
+        (["0", "lmdb:x"], 2),
+        (["0", "a", "b", "c"], 2),
+    ):
         ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=20, check=False)
         said, silent = (ended.stdout, ended.stderr) if code == 0 else (ended.stderr, ended.stdout)
         assert ended.returncode == code and said.startswith("usage: embed [PORT") and not silent, (words, ended)

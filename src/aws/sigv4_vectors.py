@@ -16,8 +16,35 @@ from botocore.credentials import Credentials
 
 RANDOM = random.Random(20240229)
 WORDS = [
-    "page", "a b", "a+b", "100%", "~user", "ünïcödé", "日本語", "😀", "x=y&z", "semi;colon", "quo'te\"s", "(paren)", "*", "!",
-    "at@", "comma,", "dollar$", "back\\slash", "[bracket]", "-_.~", "%2F", "tab\there", "#hash", "q?mark", ":", "|", "^", "`", "{}",
+    "page",
+    "a b",
+    "a+b",
+    "100%",
+    "~user",
+    "ünïcödé",
+    "日本語",
+    "😀",
+    "x=y&z",
+    "semi;colon",
+    "quo'te\"s",
+    "(paren)",
+    "*",
+    "!",
+    "at@",
+    "comma,",
+    "dollar$",
+    "back\\slash",
+    "[bracket]",
+    "-_.~",
+    "%2F",
+    "tab\there",
+    "#hash",
+    "q?mark",
+    ":",
+    "|",
+    "^",
+    "`",
+    "{}",
 ]
 
 
@@ -65,54 +92,86 @@ def emit(kind, service, method, url, headers=(), body=b"", params=None, session=
     auth.add_auth(request)
     # Parameters are sent as botocore signs them; only for sending would it write a space as '+'.
     if params:
-        url += "?" + "&".join(quote(name, safe="-_.~") + "=" + quote(value, safe="-_.~") for name, value in params.items())
+        url += "?" + "&".join(
+            quote(name, safe="-_.~") + "=" + quote(value, safe="-_.~") for name, value in params.items()
+        )
     parts = urlsplit(url)
-    target = url[len(parts.scheme) + 3 + len(parts.netloc):] or "/"
+    target = url[len(parts.scheme) + 3 + len(parts.netloc) :] or "/"
     added = {}
     for name in ("X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-SHA256", "Authorization"):
         values = request.headers.get_all(name)
         if values:
             assert len(values) == 1, (name, values)
             added[name] = values[0]
-    print(json.dumps({
-        "kind": kind,
-        "service": service,
-        "region": region,
-        "method": method,
-        "scheme": parts.scheme,
-        "host": parts.netloc,
-        "target": target,
-        "headers": before,
-        "body": body.decode(),
-        "access_key": credentials.access_key,
-        "secret_key": credentials.secret_key,
-        "token": credentials.token or "",
-        "time": int(FrozenTime.current.replace(tzinfo=datetime.timezone.utc).timestamp()),
-        "added": added,
-    }))
+    print(
+        json.dumps(
+            {
+                "kind": kind,
+                "service": service,
+                "region": region,
+                "method": method,
+                "scheme": parts.scheme,
+                "host": parts.netloc,
+                "target": target,
+                "headers": before,
+                "body": body.decode(),
+                "access_key": credentials.access_key,
+                "secret_key": credentials.secret_key,
+                "token": credentials.token or "",
+                "time": int(FrozenTime.current.replace(tzinfo=datetime.timezone.utc).timestamp()),
+                "added": added,
+            }
+        )
+    )
 
 
 def dynamodb():
-    operations = ["GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "TransactWriteItems", "DescribeTable"]
+    operations = [
+        "GetItem",
+        "PutItem",
+        "UpdateItem",
+        "DeleteItem",
+        "Query",
+        "Scan",
+        "TransactWriteItems",
+        "DescribeTable",
+    ]
     for operation in operations * 2:
-        body = json.dumps({"TableName": RANDOM.choice(WORDS), "Key": {"pk": {"S": RANDOM.choice(WORDS)}}},
-                          ensure_ascii=RANDOM.random() < 0.5).encode()
-        emit("dynamodb " + operation, "dynamodb", "POST",
-             RANDOM.choice(["https://dynamodb.eu-west-1.amazonaws.com/", "http://127.0.0.1:8000/", "http://localhost:80/"]),
-             [("X-Amz-Target", "DynamoDB_20120810." + operation), ("Content-Type", "application/x-amz-json-1.0")], body)
+        body = json.dumps(
+            {"TableName": RANDOM.choice(WORDS), "Key": {"pk": {"S": RANDOM.choice(WORDS)}}},
+            ensure_ascii=RANDOM.random() < 0.5,
+        ).encode()
+        emit(
+            "dynamodb " + operation,
+            "dynamodb",
+            "POST",
+            RANDOM.choice(
+                ["https://dynamodb.eu-west-1.amazonaws.com/", "http://127.0.0.1:8000/", "http://localhost:80/"]
+            ),
+            [("X-Amz-Target", "DynamoDB_20120810." + operation), ("Content-Type", "application/x-amz-json-1.0")],
+            body,
+        )
     for path in ["", "/", "/a/../b", "/a/./b/", "//a//b", "/..", "/a%20b", "/a/b/../../../c/", "/ünï~*+"]:
-        emit("dynamodb path", "dynamodb", "POST", "http://127.0.0.1:8000" + quote(path, safe="/%~*+.") , [], b"{}")
+        emit("dynamodb path", "dynamodb", "POST", "http://127.0.0.1:8000" + quote(path, safe="/%~*+."), [], b"{}")
 
 
 def s3_objects():
-    hosts = ["https://bucket.s3.eu-west-1.amazonaws.com/", "http://127.0.0.1:4568/bucket/", "https://s3.us-east-1.amazonaws.com:443/b/"]
+    hosts = [
+        "https://bucket.s3.eu-west-1.amazonaws.com/",
+        "http://127.0.0.1:4568/bucket/",
+        "https://s3.us-east-1.amazonaws.com:443/b/",
+    ]
     for method in ["GET", "PUT", "HEAD", "DELETE"] * 6:
         headers = []
         body = b""
         if method == "PUT":
             body = "".join(RANDOM.choices(WORDS, k=RANDOM.randrange(0, 20))).encode()
-            headers = [("Content-Type", "text/html; charset=utf-8"), ("x-amz-meta-facetheory-status", "200"),
-                       ("X-Amz-Meta-Spaces", "  two  inner   spaces\t and a tab "), ("x-amz-meta-empty", "")]
+            headers = [
+                ("Content-Type", "text/html; charset=utf-8"),
+                ("x-amz-meta-facetheory-status", "200"),
+                ("X-Amz-Meta-Spaces", "  two  inner   spaces\t and a tab "),
+                ("x-amz-meta-empty", ""),
+            ]
             if RANDOM.random() < 0.5:
                 headers += [("x-amz-meta-twice", "one"), ("X-Amz-Meta-Twice", " two  ")]
             if RANDOM.random() < 0.5:
@@ -136,8 +195,21 @@ def s3_lists():
         emit("s3 list", "s3", "GET", base, params=dict(params))
         encoded = "&".join(quote(name, safe="-_.~") + "=" + quote(value, safe="-_.~") for name, value in params)
         emit("s3 list in the url", "s3", "GET", base + "?" + encoded)
-    for query in ["acl", "acl=", "uploads", "prefix=&list-type=2", "a=2&a=1&a=", "a=1&a=1", "b&a&c=", "a=b=c", "a-=1&a=2&A=3&a.=4",
-                  "=x", "a&&b", "%C3%BC=1&z=2", "a%20b=c%2Bd&a=1"]:
+    for query in [
+        "acl",
+        "acl=",
+        "uploads",
+        "prefix=&list-type=2",
+        "a=2&a=1&a=",
+        "a=1&a=1",
+        "b&a&c=",
+        "a=b=c",
+        "a-=1&a=2&A=3&a.=4",
+        "=x",
+        "a&&b",
+        "%C3%BC=1&z=2",
+        "a%20b=c%2Bd&a=1",
+    ]:
         emit("s3 query", "s3", "GET", base + "?" + query)
 
 

@@ -1,7 +1,8 @@
-// Two tasks at once, until the first of them ends, by whatever way. For .cc files only, since it needs Asio's coroutines.
+// Two tasks at once, until the first of them ends, by whatever way. For .cc files only, since it needs Asio's
+// coroutines.
 //
-// Not Asio's `one || other` by itself: there a task that throws has not ended, and the other one is waited for. Where that is
-// one that waits for the client to leave, say, nobody is ever answered.
+// Not Asio's `one || other` by itself: there a task that throws has not ended, and the other one is waited for. Where
+// that is one that waits for the client to leave, say, nobody is ever answered.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
-// FixedBytes: bytes that are never changed, in pages of their own. The system can be lent them (LendingPipe) instead of being
-// given a copy, and keeps the pages that it still has to send when the object is gone.
+// FixedBytes: bytes that are never changed, in pages of their own. The system can be lent them (LendingPipe) instead of
+// being given a copy, and keeps the pages that it still has to send when the object is gone.
 //
 // FixedMemory makes them, and sees to it that they do not become too many. Both may be used from any thread.
 #pragma once

@@ -1,8 +1,8 @@
-// Calls of a store that end in time for whoever awaits them: what the limited table and the limited body store have in common.
-// For .cc files only, since it needs Asio's coroutines.
+// Calls of a store that end in time for whoever awaits them: what the limited table and the limited body store have in
+// common. For .cc files only, since it needs Asio's coroutines.
 //
-// Not a race with a timer: cancelling a call on its way to another executor is not safe everywhere. Beyond its limit a call
-// goes on until its own end, with nobody waiting for it.
+// Not a race with a timer: cancelling a call on its way to another executor is not safe everywhere. Beyond its limit a
+// call goes on until its own end, with nobody waiting for it.
 #pragma once
 
 #include <exception>

@@ -1,8 +1,8 @@
 // LoopBound: the event loop, or the strand, on which an object lives, and a check that it is used nowhere else.
 //
-// The check is always on, in release builds too. It costs a look at the calling thread, a few nanoseconds. An object that
-// is used on another thread ends the program at once: the alternative is a data race, and what a race in here has done
-// before is to hand one visitor the page of another. For .cc files only, since it needs Asio.
+// The check is always on, in release builds too. It costs a look at the calling thread, a few nanoseconds. An object
+// that is used on another thread ends the program at once: the alternative is a data race, and what a race in here has
+// done before is to hand one visitor the page of another. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ class LoopBound {
  public:
   using Strand = boost::asio::strand<boost::asio::any_io_executor>;
 
-  // To a loop that one thread runs. An executor that is no io_context's cannot be asked whose thread this is, so it gets
-  // a strand. `what` names the object when the program must end, and lives as long as the program.
+  // To a loop that one thread runs. An executor that is no io_context's cannot be asked whose thread this is, so it
+  // gets a strand. `what` names the object when the program must end, and lives as long as the program.
   static LoopBound to_loop(const boost::asio::any_io_executor& loop, const char* what);
 
   // To a strand of its own, of an executor that any number of threads may run.
@@ -38,7 +38,8 @@ class LoopBound {
       used_elsewhere(what_);
   }
 
-  // For what also happens when the loop has ended and whatever waited on it is destroyed, by the thread that destroys it.
+  // For what also happens when the loop has ended and whatever waited on it is destroyed, by the thread that destroys
+  // it.
   void check_until_ended() const {
     if (!is_here() && !may_have_ended()) [[unlikely]]
       used_elsewhere(what_);

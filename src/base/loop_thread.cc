@@ -18,16 +18,16 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-// Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a second on a
-// core that hits alone would fill.
+// Found by measuring. A nicer background lets hits wait less, but renders fewer than 225 of the benchmark's pages a
+// second on a core that hits alone would fill.
 constexpr int kPatientNiceness = 10;
 constexpr int kLeisurelyNiceness = 13;
-// How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is, and
-// who asks for less than another is let in when it wakes up, whatever the other one is doing.
+// How long a thread wants to run before it is the next one's turn. A tenth of a millisecond is the shortest there is,
+// and who asks for less than another is let in when it wakes up, whatever the other one is doing.
 constexpr microseconds kPromptPiece{100};
 constexpr microseconds kPatientPiece{200};
-// The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by itself,
-// after this long: what it owes to others is then paid often and not at once.
+// The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by
+// itself, after this long: what it owes to others is then paid often and not at once.
 constexpr microseconds kTurn{100};
 // Before one that waits for an idle moment runs without one: about as many handlers as a render has.
 constexpr int kMostPassedOver = 50;
@@ -44,8 +44,8 @@ struct SchedulingAttributes {
   std::uint64_t period = 0;
 };
 
-// Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels before
-// that take no notice. A policy that an operator has chosen stays.
+// Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels
+// before that take no notice. A policy that an operator has chosen stays.
 void be_scheduled(std::uint32_t policy, microseconds piece) {
   SchedulingAttributes now;
   if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
@@ -97,7 +97,8 @@ bool LoopThread::run_next() {
   return true;
 }
 
-// Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept meanwhile.
+// Gives way between two handlers, where it holds no lock that somebody more urgent may want, unless it has slept
+// meanwhile.
 void LoopThread::run_in_turns() {
   auto since = steady_clock::now();
   auto used = processor_time_of_this_thread();

@@ -17,8 +17,9 @@ enum class Urgency {
   ordinary,
   // Has little to do at a time, and for somebody who waits: runs as soon as there is something.
   prompt,
-  // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want, interrupts none
-  // of them, and gives way after a tenth of a millisecond. Threads that are started on its loop are scheduled likewise.
+  // Has much to do, and nobody waits for the next step of it: gets a smaller share of a core that others want,
+  // interrupts none of them, and gives way after a tenth of a millisecond. Threads that are started on its loop are
+  // scheduled likewise.
   patient,
   // The same, and those that are patient go before it.
   leisurely,
@@ -31,8 +32,8 @@ class LoopThread {
   explicit LoopThread(const char* name, Urgency urgency = Urgency::ordinary);
   ~LoopThread();
 
-  // Nothing runs on it any more when this returns. For an owner of what runs here and has sockets here, too: it must not go
-  // while the thread is there, nor later than the loop.
+  // Nothing runs on it any more when this returns. For an owner of what runs here and has sockets here, too: it must
+  // not go while the thread is there, nor later than the loop.
   void end();
 
   LoopThread(const LoopThread&) = delete;
@@ -40,9 +41,9 @@ class LoopThread {
 
   boost::asio::any_io_executor executor() { return context_.get_executor(); }
 
-  // Runs it here when nothing else is ready to run, so that what has begun goes before more of its kind: a thousand at once
-  // would all be late. From any thread. Whatever keeps a loop busy lets one in now and then; an ordinary one makes no
-  // difference.
+  // Runs it here when nothing else is ready to run, so that what has begun goes before more of its kind: a thousand at
+  // once would all be late. From any thread. Whatever keeps a loop busy lets one in now and then; an ordinary one makes
+  // no difference.
   void when_idle(std::function<void()> begin);
 
  private:

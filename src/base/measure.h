@@ -13,7 +13,8 @@
 
 namespace facetheory {
 
-// Time counts from when the task is awaited. A task that is dropped while it waits (its executor is gone) is not told of.
+// Time counts from when the task is awaited. A task that is dropped while it waits (its executor is gone) is not told
+// of.
 template <typename T>
 Task<Result<T>> measure(const StoreObserver& observer, std::string_view operation, const Clock& clock,
                         Task<Result<T>> task) {

@@ -20,8 +20,8 @@ enum class OperationKind {
   write,  // and here `ambiguous`.
 };
 
-// Passes the operation on, or not, as the script wants it. `operation` is a literal, the script's name for it. A task that
-// is never awaited never begins, so that a fault which prevents the operation just drops it.
+// Passes the operation on, or not, as the script wants it. `operation` is a literal, the script's name for it. A task
+// that is never awaited never begins, so that a fault which prevents the operation just drops it.
 template <typename T>
 Task<Result<T>> meet_fault(FaultScript& script, std::string_view operation, OperationKind kind, Clock& clock,
                            Task<Result<T>> task) {

@@ -1,6 +1,6 @@
-// PendingWrites: what is being written, and how much of it at once. Of a store these are all writes that have begun and not
-// ended, those included that nobody waits for any more: a store that hangs must not gather them until no memory is left.
-// May be used from any thread.
+// PendingWrites: what is being written, and how much of it at once. Of a store these are all writes that have begun and
+// not ended, those included that nobody waits for any more: a store that hangs must not gather them until no memory is
+// left. May be used from any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Text that somebody else wrote, as a message or a log shows it to people: it can neither move a terminal's cursor nor fill
-// the screen. Pure functions.
+// Text that somebody else wrote, as a message or a log shows it to people: it can neither move a terminal's cursor nor
+// fill the screen. Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -11,8 +11,8 @@
 
 namespace facetheory {
 
-// `operation` is a literal: "get", "write", ... `failed` is null where it succeeded. An operation that was cancelled has
-// failed: it did not answer in time for whoever asked.
+// `operation` is a literal: "get", "write", ... `failed` is null where it succeeded. An operation that was cancelled
+// has failed: it did not answer in time for whoever asked.
 using StoreObserver = std::function<void(std::string_view operation, const Error* failed, Duration took)>;
 
 }  // namespace facetheory

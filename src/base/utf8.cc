@@ -36,8 +36,8 @@ std::size_t sequence_length(std::string_view bytes, std::size_t i) {
 bool is_utf8(std::string_view bytes) {
   std::size_t i = 0;
   while (i < bytes.size()) {
-    // Most text is ASCII: eight bytes at a time as long as none has its high bit set. What is left of them at the end is
-    // looked at in the last eight, where there are so many.
+    // Most text is ASCII: eight bytes at a time as long as none has its high bit set. What is left of them at the end
+    // is looked at in the last eight, where there are so many.
     std::uint64_t word = 0;
     if (bytes.size() >= sizeof word) {
       std::memcpy(&word, bytes.data() + std::min(i, bytes.size() - sizeof word), sizeof word);

@@ -5,8 +5,8 @@
 
 namespace facetheory {
 
-// A path as it is from anywhere, with links followed as far as it exists: "./a/../b/" becomes "/where/we/are/b". Nothing needs to
-// exist.
+// A path as it is from anywhere, with links followed as far as it exists: "./a/../b/" becomes "/where/we/are/b".
+// Nothing needs to exist.
 std::string whole_path(const std::string& path);
 
 enum class Sameness {

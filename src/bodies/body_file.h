@@ -1,5 +1,5 @@
-// A body's file: one line of JSON in ASCII, the header, and then the bytes; format in docs/formats.md. Pure functions. `place`
-// names the file in messages.
+// A body's file: one line of JSON in ASCII, the header, and then the bytes; format in docs/formats.md. Pure functions.
+// `place` names the file in messages.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ Result<BodyFileHeader> body_header_of(std::string_view file, const std::string& 
 // The whole file, which must be that of `key`.
 Result<Body> decode_body_file(std::string file, const std::string& key, const std::string& place);
 
-// What a second write under the same key comes to: `invalid` where the bytes are others, `corrupt` where those that are stored
-// are not what they were.
+// What a second write under the same key comes to: `invalid` where the bytes are others, `corrupt` where those that are
+// stored are not what they were.
 Result<void> check_same_body(const std::string& key, const Body& stored, const Body& written,
                              const std::string& place);
 

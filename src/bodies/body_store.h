@@ -34,7 +34,8 @@ struct BodyPage {
   std::optional<std::string> next;  // Give it to the next call of `list`; empty: that was all. Opaque.
 };
 
-// The same everywhere but for the metadata, so that no test on one store hides what another refuses; beyond them is `invalid`.
+// The same everywhere but for the metadata, so that no test on one store hides what another refuses; beyond them is
+// `invalid`.
 inline constexpr std::size_t kMaxKeyBytes = 1024;
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
 // As S3 counts it (see metadata_fields.h). That is all that S3 keeps beside an object; stores of our own keep more, of
@@ -62,16 +63,16 @@ class BodyStore {
 
   // Removes the body; one that is not there is no error.
   Task<Result<void>> remove(std::string key);
-  // The same for many, at the price of few where the store can: an embedded table flushes once for a hundred. After an error
-  // some of them may be left.
+  // The same for many, at the price of few where the store can: an embedded table flushes once for a hundred. After an
+  // error some of them may be left.
   Task<Result<void>> remove_all(std::vector<std::string> keys);
 
   // What rows carry as s3_key of that body, so that readers in every language find it: with S3 the complete key
   // of the object. `read` takes it, and the key itself.
   virtual std::string reference(std::string_view key) const { return std::string(key); }
 
-  // What `read` takes for exactly the body that was written here under that key: not for one under another prefix, as it
-  // looks for where a row's s3_key names none here.
+  // What `read` takes for exactly the body that was written here under that key: not for one under another prefix, as
+  // it looks for where a row's s3_key names none here.
   virtual std::string address(std::string_view key) const { return reference(key); }
 
   // What a body's metadata may take in this store; as kMaxMetadataBytes is counted.

@@ -1,5 +1,5 @@
-// Small bodies as rows of an embedded table that holds nothing else, where the flush of one write serves all who wait; format in
-// docs/formats.md. Part of LmdbBodies, which validates.
+// Small bodies as rows of an embedded table that holds nothing else, where the flush of one write serves all who wait;
+// format in docs/formats.md. Part of LmdbBodies, which validates.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,15 @@ class BodyTable {
   // Makes the directory if it is not there.
   static Result<std::unique_ptr<BodyTable>> open(const std::string& directory, const Clock& clock);
 
-  // As BodyStore's; false: the same bytes were there already. `exhausted` also means that the table has reached its greatest size.
+  // As BodyStore's; false: the same bytes were there already. `exhausted` also means that the table has reached its
+  // greatest size.
   Task<Result<bool>> write(const std::string& key, const Body& body);
   // Whoever awaits it may wait for a disk, and so with `list`.
   Task<Result<std::optional<Body>>> read(std::string key);
   Task<Result<void>> remove(std::string key);
   Task<Result<void>> remove_all(std::vector<std::string> keys);
-  // The entries behind that key, in an order of the table's own; `next` is the last key. Rows that cannot be read are left out,
-  // and logged.
+  // The entries behind that key, in an order of the table's own; `next` is the last key. Rows that cannot be read are
+  // left out, and logged.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
 
   DiskUse disk_use() const { return table_->disk_use().value_or(DiskUse{}); }

@@ -3,8 +3,8 @@
 // A body is the file <folder>/<first two hex digits>/<SHA-256 of its key>, so that no key can name anything
 // outside of the folder. It is written to a temporary file, synced, and given its name by an operation that
 // never replaces; the folder is synced before `write` returns. A killed writer leaves a temporary file at
-// most, removed by a later open. The disk is touched on threads of the store's own, but for holds(); callers resume on their
-// executor. The destructor waits for what is under way.
+// most, removed by a later open. The disk is touched on threads of the store's own, but for holds(); callers resume on
+// their executor. The destructor waits for what is under way.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,8 @@ namespace facetheory {
 
 class FileBodies final : public BodyStore {
  public:
-  // Makes the folder if it is not there, for this process's user alone. A folder that cannot be written to can still be read.
+  // Makes the folder if it is not there, for this process's user alone. A folder that cannot be written to can still be
+  // read.
   static Result<std::unique_ptr<FileBodies>> open(std::filesystem::path folder, Platform platform = {});
   ~FileBodies() override;
 

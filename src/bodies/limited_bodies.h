@@ -1,6 +1,6 @@
-// A body store whose answers come in time, as those of a table do (table/limited_table.h): what has not been read within the
-// limit is `unavailable`, and what has not been written or removed is `ambiguous`. Listing has no limit, nor has removing
-// many at once. May be used from any thread.
+// A body store whose answers come in time, as those of a table do (table/limited_table.h): what has not been read
+// within the limit is `unavailable`, and what has not been written or removed is `ambiguous`. Listing has no limit, nor
+// has removing many at once. May be used from any thread.
 #pragma once
 
 #include <cstddef>

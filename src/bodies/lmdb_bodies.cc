@@ -11,7 +11,8 @@ namespace facetheory {
 namespace {
 
 constexpr const char* kTableFolder = "small";
-// Tokens of a list: this and the last key, while it goes through the table; then those of the files, of which none begins so.
+// Tokens of a list: this and the last key, while it goes through the table; then those of the files, of which none
+// begins so.
 constexpr std::string_view kSmallToken = "small:";
 constexpr std::string_view kFirstFile = "files";
 
@@ -41,8 +42,8 @@ Task<Result<std::optional<Body>>> LmdbBodies::read_small(std::string key) {
                  [small = small_.get(), key = std::move(key)] { return finish_here(small->read(key)); });
 }
 
-// A key has one place. Two who write other bytes under one key, one to the table and one to a file, both look at the other place
-// once they have written: one of them at least sees the other and withdraws.
+// A key has one place. Two who write other bytes under one key, one to the table and one to a file, both look at the
+// other place once they have written: one of them at least sees the other and withdraws.
 Task<Result<void>> LmdbBodies::do_write(std::string key, Body body) {
   if (body.bytes.size() > kMaxSmallBytes || files_->holds(key)) {
     co_return co_await write_file(std::move(key), std::move(body));

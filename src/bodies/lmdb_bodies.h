@@ -1,6 +1,6 @@
-// The bodies of one machine in one folder: small ones in an embedded table, which costs them no file and shares a flush among
-// all that are being written; large ones, those for which the table has no room, and those that FileBodies has written there,
-// as files.
+// The bodies of one machine in one folder: small ones in an embedded table, which costs them no file and shares a flush
+// among all that are being written; large ones, those for which the table has no room, and those that FileBodies has
+// written there, as files.
 #pragma once
 
 #include <cstddef>

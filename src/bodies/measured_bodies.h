@@ -1,5 +1,6 @@
-// A body store that wraps another and tells an observer how long each operation took and whether it succeeded. Operations
-// are named "write", "read", "remove" (of one or of many at once) and "list". What validation refuses reaches neither.
+// A body store that wraps another and tells an observer how long each operation took and whether it succeeded.
+// Operations are named "write", "read", "remove" (of one or of many at once) and "list". What validation refuses
+// reaches neither.
 #pragma once
 
 #include <memory>

@@ -2,10 +2,9 @@
 // docs/formats.md.
 //
 // A body's object is <prefix>/<key>. Reading accepts all the forms that rows of any writer carry: s3://bucket/key, keys
-// with the prefix or without, complete keys outside of the prefix. The one that rows are written in (PointerForm) is tried
-// first. Objects of other writers can be read; what they lack in metadata is left at its
-// default. Writes carry `If-None-Match: *`, so that a key is never written twice even by two machines. Reads
-// never say `ambiguous`.
+// with the prefix or without, complete keys outside of the prefix. The one that rows are written in (PointerForm) is
+// tried first. Objects of other writers can be read; what they lack in metadata is left at its default. Writes carry
+// `If-None-Match: *`, so that a key is never written twice even by two machines. Reads never say `ambiguous`.
 #pragma once
 
 #include <memory>

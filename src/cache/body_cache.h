@@ -33,8 +33,8 @@ class BodyCache {
   std::shared_ptr<const Body> find(std::string_view key);
 
   // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays. `size` is
-  // what the body takes, without what it costs to keep it. `touched` belongs to the body: who sets it, on any thread, has
-  // used the body without find().
+  // what the body takes, without what it costs to keep it. `touched` belongs to the body: who sets it, on any thread,
+  // has used the body without find().
   void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
               std::atomic<bool>* touched = nullptr);
 

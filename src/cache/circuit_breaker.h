@@ -1,5 +1,5 @@
-// CircuitBreaker: stops asking a service that has failed several times in a row, but for one probe now and then, so that
-// requests do not queue up behind time-outs. Not thread-safe.
+// CircuitBreaker: stops asking a service that has failed several times in a row, but for one probe now and then, so
+// that requests do not queue up behind time-outs. Not thread-safe.
 #pragma once
 
 #include <algorithm>

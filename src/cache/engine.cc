@@ -246,8 +246,8 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
   co_return served;
 }
 
-// Within the render's own limit, since there is nothing else that could be served, and while the place is its own. What the
-// renderer throws is an error.
+// Within the render's own limit, since there is nothing else that could be served, and while the place is its own. What
+// the renderer throws is an error.
 Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& request, Renderer renderer,
                                                       std::shared_ptr<UncachedPlaces::Place> place) {
   const Duration limit = request.policy.render_limit;
@@ -396,8 +396,8 @@ Task<Engine::State::Landed> Engine::State::land(ServeRequest& request, const Ren
                                                 const Verdict& verdict) {
   const std::shared_ptr<Flight> flight = boarding.flight;
   if (!*flight->outcome) {
-    // Table or bodies failed under the flight. What it may have rendered all the same is for whoever it was rendered for: whether
-    // it is still true for those who came later, only the table could tell.
+    // Table or bodies failed under the flight. What it may have rendered all the same is for whoever it was rendered
+    // for: whether it is still true for those who came later, only the table could tell.
     Error why = flight->outcome->error();
     auto stale = co_await fall_back(request, pointer, verdict, why, nullptr);
     if (stale) co_return stale;

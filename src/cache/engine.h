@@ -9,8 +9,8 @@
 // Regeneration belongs to nobody's request: a client that goes away does not stop it. There is one per page in the
 // process (single flight) and one in the fleet (the lease).
 //
-// May be used from any thread. Operations run on the executor that awaits them. Renderers run on the engine's own, whatever
-// the state of the page and of the stores: a renderer may have things that live there.
+// May be used from any thread. Operations run on the executor that awaits them. Renderers run on the engine's own,
+// whatever the state of the page and of the stores: a renderer may have things that live there.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,15 @@ namespace facetheory {
 
 class Engine {
  public:
-  // Table, bodies, clock and randomness of the Isr must outlive the engine; the executor must run until drain() is done.
+  // Table, bodies, clock and randomness of the Isr must outlive the engine; the executor must run until drain() is
+  // done.
   Engine(const boost::asio::any_io_executor& executor, const Isr& isr, EngineOptions options = {});
   ~Engine();  // After drain().
 
   // `unavailable`: there is no page and none could be made in time; its retry_at says when nodes try again, where
-  // renders have failed. `exhausted`: it has not been rendered within the policy's wait_limit, or will not be since too many
-  // others are waited for; its retry_at says when there may be a turn for it. `invalid`: the request's id was used with other inputs.
+  // renders have failed. `exhausted`: it has not been rendered within the policy's wait_limit, or will not be since too
+  // many others are waited for; its retry_at says when there may be a turn for it. `invalid`: the request's id was used
+  // with other inputs.
   Task<Result<Served>> serve(ServeRequest request, Renderer renderer);
 
   // Waits, up to that long, for the regeneration of this page that is under way here, if there is one.
@@ -67,12 +69,12 @@ class Engine {
   // Why the table, or the bodies, cannot be written; empty: they can, as far as is known.
   std::optional<Error> table_writes_rest() const;
   std::optional<Error> body_writes_rest() const;
-  // Tries that again in the background, where it is time to. To be asked every second or so; requests that would have been
-  // stored do the same.
+  // Tries that again in the background, where it is time to. To be asked every second or so; requests that would have
+  // been stored do the same.
   void try_writing_again();
 
-  // Gives up regenerations that should have ended long ago, logs each once, and tells of the oldest that still hangs. To be
-  // asked every second or so.
+  // Gives up regenerations that should have ended long ago, logs each once, and tells of the oldest that still hangs.
+  // To be asked every second or so.
   std::optional<OverdueRender> overdue();
 
  private:

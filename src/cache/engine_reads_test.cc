@@ -1,5 +1,5 @@
-// What a request reads and writes in the table, key by key: each line is a round trip on DynamoDB, and each key a read unit. A
-// line more is a regression that no visitor would notice and somebody pays for.
+// What a request reads and writes in the table, key by key: each line is a round trip on DynamoDB, and each key a read
+// unit. A line more is a regression that no visitor would notice and somebody pays for.
 #include <mutex>
 
 #include "facetheory/table/forwarding_table.h"
@@ -12,7 +12,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Passes everything on, and keeps a line for each call: "strong: META, TAG#, TAG#news" of a read, "transact" of a write.
+// Passes everything on, and keeps a line for each call: "strong: META, TAG#, TAG#news" of a read, "transact" of a
+// write.
 class RecordingTable final : public ForwardingTable {
  public:
   explicit RecordingTable(Table& inner) : ForwardingTable(inner) {}

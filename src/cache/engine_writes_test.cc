@@ -1,5 +1,5 @@
-// Stores whose writes hang or fail while reads answer: what is there is served as ever, and whoever asks for a new page gets
-// it in time.
+// Stores whose writes hang or fail while reads answer: what is there is served as ever, and whoever asks for a new page
+// gets it in time.
 #include <memory>
 #include <string>
 

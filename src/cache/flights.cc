@@ -22,8 +22,8 @@ namespace {
 
 // How long a page that is served as stale queues to be rendered, at least. Whoever asks for it then queues it again.
 constexpr std::chrono::seconds kBackgroundPatience{30};
-// What a flight may take beside its render and the queue, for leases and stores. All of these have limits of their own, which
-// are far less: who takes longer hangs.
+// What a flight may take beside its render and the queue, for leases and stores. All of these have limits of their own,
+// which are far less: who takes longer hangs.
 constexpr std::chrono::seconds kStoresLimit{120};
 // A step of a flight that takes longer, and is none of those that take long by nature, waits for a store that hangs.
 constexpr std::chrono::milliseconds kStorePatience{500};
@@ -383,7 +383,8 @@ void Flights::prepare_rendered(Flight& flight) const {
   flight.rendered = flight.prepared.body;
 }
 
-// A page that stands in the table already is stored again: it would be withdrawn otherwise, and takes no more room than before.
+// A page that stands in the table already is stored again: it would be withdrawn otherwise, and takes no more room than
+// before.
 bool Flights::keep_out_if_full(Rendered& rendered, bool is_new) const {
   if (!is_new || !rendered.store || rendered.failed || !options_->has_room) return false;
   if (options_->has_room(rendered.body.bytes.size())) return false;

@@ -1,5 +1,6 @@
-// Flights: the regenerations of one process, one per page at a time (and per idempotency key). Each runs on its own, for
-// whoever began it and whoever has joined since. For .cc files only, since it needs Asio. May be used from any thread.
+// Flights: the regenerations of one process, one per page at a time (and per idempotency key). Each runs on its own,
+// for whoever began it and whoever has joined since. For .cc files only, since it needs Asio. May be used from any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -66,8 +67,8 @@ struct Flight {
 
   // Written before `ended` is set, read by others afterwards.
   std::optional<Result<RegenerateOutcome>> outcome;
-  // What was rendered here, if anything was: a page, or the answer of a render that failed. Before the end under the mutex of
-  // Flights, as is what it is made of when somebody needs it.
+  // What was rendered here, if anything was: a page, or the answer of a render that failed. Before the end under the
+  // mutex of Flights, as is what it is made of when somebody needs it.
   BodyPointer rendered;
   std::optional<Body> unprepared;
   PreparedBody prepared;
@@ -90,7 +91,8 @@ struct Errand {
 
 class Flights;
 
-// Of one who waits for a flight: as long as any is taken, and before its turn has come, the flight is worth queueing for.
+// Of one who waits for a flight: as long as any is taken, and before its turn has come, the flight is worth queueing
+// for.
 class Seat {
  public:
   Seat(std::shared_ptr<Flights> flights, std::shared_ptr<Flight> flight)

@@ -1,9 +1,9 @@
-// GuardedBodies: a body store behind a circuit breaker. After several reads in a row have failed it is not asked but for one
-// probe now and then, so that requests do not queue up behind time-outs. For .cc files only, since it needs Asio. May be
-// used from any thread.
+// GuardedBodies: a body store behind a circuit breaker. After several reads in a row have failed it is not asked but
+// for one probe now and then, so that requests do not queue up behind time-outs. For .cc files only, since it needs
+// Asio. May be used from any thread.
 //
-// Failed reads open it. While it is open writes are refused, too, and one that succeeds as a probe ends it as well as a read.
-// Failed writes open another (write_breaker.h): a store that cannot be written to is still good for reading.
+// Failed reads open it. While it is open writes are refused, too, and one that succeeds as a probe ends it as well as a
+// read. Failed writes open another (write_breaker.h): a store that cannot be written to is still good for reading.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// GuardedTable: a table behind a circuit breaker for writes (write_breaker.h). Reads are passed on. For .cc files only, since
-// it needs Asio. May be used from any thread.
+// GuardedTable: a table behind a circuit breaker for writes (write_breaker.h). Reads are passed on. For .cc files only,
+// since it needs Asio. May be used from any thread.
 #pragma once
 
 #include <optional>

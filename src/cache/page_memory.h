@@ -65,9 +65,9 @@ class PageMemory {
   // Until none of these is under way.
   Task<void> wait_for_tries();
 
-  // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more than
-  // cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page has in all
-  // probability: if it has others that nobody knew, there is a second round trip.
+  // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more
+  // than cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page
+  // has in all probability: if it has others that nobody knew, there is a second round trip.
   Task<Result<Pointer>> look_up(Page page, std::vector<std::string> likely);
   // All of it from the table, unless that has failed too often.
   Task<Result<Pointer>> read_pointer(Page page, std::vector<std::string> likely, Consistency consistency);

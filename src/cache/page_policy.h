@@ -1,5 +1,5 @@
-// What is to become of a page that is not fresh: who waits for its render, for how long, and what is served instead. A plain
-// value, the same for all pages of a route.
+// What is to become of a page that is not fresh: who waits for its render, for how long, and what is served instead. A
+// plain value, the same for all pages of a route.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@ namespace facetheory {
 enum class ServeMode { swr, blocking };
 enum class OnFailure { serve_stale, error };    // Of a render, when a stale page is at hand.
 enum class OnContention { wait, serve_stale };  // In mode `blocking`, while another node renders.
-// Who publishes what the renderer makes: this process under its lease, or, elsewhere, whom the renderer asks (rendered_elsewhere.h).
+// Who publishes what the renderer makes: this process under its lease, or, elsewhere, whom the renderer asks
+// (rendered_elsewhere.h).
 enum class Publisher { here, elsewhere };
 
 struct PagePolicy {
@@ -22,8 +23,8 @@ struct PagePolicy {
   Publisher publisher = Publisher::here;
   // It ends soon enough after a crash for those who wait to see another render.
   std::chrono::seconds lease{10};
-  // How long a request waits for a render of its page that may be somebody else's. One that has nothing to be served while
-  // a store is away is rendered for beyond it, within the render's own limit.
+  // How long a request waits for a render of its page that may be somebody else's. One that has nothing to be served
+  // while a store is away is rendered for beyond it, within the render's own limit.
   Duration wait_limit = std::chrono::seconds(30);
   Duration render_limit =
       std::chrono::seconds(60);  // A renderer that takes longer is cancelled, and has failed.

@@ -1,6 +1,6 @@
-// RecentPages: something that is known of pages, by pk, of so many at most (at least one); or, where each is put with a cost, up
-// to such a sum. Those go first that were put long ago and have not been found since it last came to them: to find one touches
-// nothing but that one, which counts where there are a million. Not thread-safe.
+// RecentPages: something that is known of pages, by pk, of so many at most (at least one); or, where each is put with a
+// cost, up to such a sum. Those go first that were put long ago and have not been found since it last came to them: to
+// find one touches nothing but that one, which counts where there are a million. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +71,8 @@ class RecentPages {
     std::size_t cost;
     bool found = false;
   };
-  // By pk. The table makes itself anew when it grows, and now and then when much comes and goes; it looks at no entry then, and
-  // has done with a million in some milliseconds.
+  // By pk. The table makes itself anew when it grows, and now and then when much comes and goes; it looks at no entry
+  // then, and has done with a million in some milliseconds.
   struct Slot {
     std::size_t hash;
     typename std::list<Entry>::iterator entry;

@@ -1,4 +1,5 @@
-// What the engine is asked for: a page, under a policy, for a request whose caller may know more of the page than META says.
+// What the engine is asked for: a page, under a policy, for a request whose caller may know more of the page than META
+// says.
 #pragma once
 
 #include <functional>
@@ -49,11 +50,11 @@ struct ServeRequest {
   bool only_if_cached = false;
   // False: a page that is missing is not rendered for this request, and is absent.
   bool renders_missing = true;
-  // Set by this request's own renderer, if it likes: what it makes can be read from it while it is made. Then the request
-  // waits only a moment longer for the whole page (ServedAs::live).
+  // Set by this request's own renderer, if it likes: what it makes can be read from it while it is made. Then the
+  // request waits only a moment longer for the whole page (ServedAs::live).
   std::shared_ptr<Event> readable = {};
-  // Asked to stop when whoever asked is probably gone. Then no turn is waited for on its behalf; a render that is under way
-  // goes on, and is answered with.
+  // Asked to stop when whoever asked is probably gone. Then no turn is waited for on its behalf; a render that is under
+  // way goes on, and is answered with.
   std::stop_token left = {};
 };
 

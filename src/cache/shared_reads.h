@@ -1,5 +1,5 @@
-// SharedReads: of many who want to read the same at the same time, one reads, and the others wait for what it finds. For
-// .cc files only, since it needs Asio. May be used from any thread.
+// SharedReads: of many who want to read the same at the same time, one reads, and the others wait for what it finds.
+// For .cc files only, since it needs Asio. May be used from any thread.
 #pragma once
 
 #include <exception>

@@ -15,8 +15,8 @@ constexpr int kShareOfBackground =
 constexpr int kEnough = 8;  // Turns that ended, to judge by them how long one takes.
 constexpr std::chrono::seconds kLate{30};  // What was measured before that says nothing of today's renders.
 constexpr std::chrono::milliseconds kBetweenSearches{250};
-// How long nobody waits for what holds a turn until one of those that are kept is given instead of it. A server sees within
-// less than that who has left.
+// How long nobody waits for what holds a turn until one of those that are kept is given instead of it. A server sees
+// within less than that who has left.
 constexpr std::chrono::milliseconds kSettled{300};
 // Whoever came lately looks by himself whether that time has passed: nothing else may happen for long.
 constexpr std::chrono::milliseconds kBetweenLooks{100};

@@ -1,15 +1,15 @@
-// Turns: so many may do something at once; the others queue. For .cc files only, since it needs Asio. May be used from any
-// thread.
+// Turns: so many may do something at once; the others queue. For .cc files only, since it needs Asio. May be used from
+// any thread.
 //
-// Turns are for those who wait. Whoever is wanted by waiters goes before what is only to be done some time, in the order in
-// which they came; one turn in four goes to the background all the same while it has something to do, so that it never
-// starves. What nobody wants any more leaves the queue before it begins; what has begun goes on. An eighth of all turns is
-// kept for those who wait while what nobody waits for holds others: a visitor does not wait for the end of renders that
-// were abandoned. They are not given away in the very moment: where one visitor leaves others are about to, and a turn that
-// is given to one of those is lost.
+// Turns are for those who wait. Whoever is wanted by waiters goes before what is only to be done some time, in the
+// order in which they came; one turn in four goes to the background all the same while it has something to do, so that
+// it never starves. What nobody wants any more leaves the queue before it begins; what has begun goes on. An eighth of
+// all turns is kept for those who wait while what nobody waits for holds others: a visitor does not wait for the end of
+// renders that were abandoned. They are not given away in the very moment: where one visitor leaves others are about
+// to, and a turn that is given to one of those is lost.
 //
-// The queue is bounded. Who would not come to a turn before all its waiters have lost patience, as far as the length of the
-// queue and the turns of late tell, is refused at once.
+// The queue is bounded. Who would not come to a turn before all its waiters have lost patience, as far as the length of
+// the queue and the turns of late tell, is refused at once.
 #pragma once
 
 #include <cstddef>

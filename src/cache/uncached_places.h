@@ -1,8 +1,8 @@
-// UncachedPlaces: so many pages are rendered at once for single requests, while a store that would keep them is away. For .cc
-// files only, since it needs Asio. May be used from any thread.
+// UncachedPlaces: so many pages are rendered at once for single requests, while a store that would keep them is away.
+// For .cc files only, since it needs Asio. May be used from any thread.
 //
-// Places are for those who wait. Where all are taken, a newcomer gets the place of a render whose client has probably left,
-// and that render is given up: nobody could be served by it, since nothing of it is stored.
+// Places are for those who wait. Where all are taken, a newcomer gets the place of a render whose client has probably
+// left, and that render is given up: nobody could be served by it, since nothing of it is stored.
 #pragma once
 
 #include <cstddef>

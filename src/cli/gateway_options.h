@@ -1,4 +1,5 @@
-// The options that say which gateway is meant; `serve` runs it, `explain` looks at its pages and `doctor` at its stores.
+// The options that say which gateway is meant; `serve` runs it, `explain` looks at its pages and `doctor` at its
+// stores.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,8 @@
 
 namespace facetheory {
 
-// A name of up to 512 bytes, since everybody who finds the lease held reads it. Without one: default_owner() of session.h.
+// A name of up to 512 bytes, since everybody who finds the lease held reads it. Without one: default_owner() of
+// session.h.
 void declare_owner(Arguments& arguments, std::optional<std::string>& into);
 
 }  // namespace facetheory

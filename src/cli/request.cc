@@ -104,8 +104,8 @@ class Claim final : public OfRequest {
   }
 
  private:
-  // The inputs that are named are all, so that services in other languages compute the same; none: the page. With a policy
-  // it is as `regenerate` has it.
+  // The inputs that are named are all, so that services in other languages compute the same; none: the page. With a
+  // policy it is as `regenerate` has it.
   Result<ClaimOutcome> claim(Session& session, const Page& page) const {
     std::map<std::string, std::string> inputs = inputs_;
     std::vector<std::string> others;

@@ -1,4 +1,5 @@
-// How a command line names the record of a request: by its idempotency key, or by the deploy and the policy that the key is made of.
+// How a command line names the record of a request: by its idempotency key, or by the deploy and the policy that the
+// key is made of.
 #pragma once
 
 #include <map>

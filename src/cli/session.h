@@ -1,7 +1,8 @@
 // What the options that all commands share say: which table, which bodies, whose page.
 //
-// The stores are those that stores.h chooses. The table is opened when a command first asks for it; those that need none open none. What makes a command
-// impossible before it has begun (a name that is none, a table that cannot be opened) is thrown as a Refusal.
+// The stores are those that stores.h chooses. The table is opened when a command first asks for it; those that need
+// none open none. What makes a command impossible before it has begun (a name that is none, a table that cannot be
+// opened) is thrown as a Refusal.
 #pragma once
 
 #include <cstdint>

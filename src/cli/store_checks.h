@@ -1,6 +1,6 @@
-// Whether a table and a body store keep what the protocol relies on, found out by doing it. Servers that speak DynamoDB's
-// or S3's language do not all mean the same by it: some overwrite what should be written once, some ignore conditions, some
-// know no transactions.
+// Whether a table and a body store keep what the protocol relies on, found out by doing it. Servers that speak
+// DynamoDB's or S3's language do not all mean the same by it: some overwrite what should be written once, some ignore
+// conditions, some know no transactions.
 //
 // Everything happens under keys of its own, which no page can have (docs/formats.md), and is removed again.
 #pragma once
@@ -30,8 +30,8 @@ struct StoreCheck {
   std::string detail = {};  // What was seen instead, and the remedy.
 };
 
-// In the order in which they were made; what depends on one that failed is left out. `mark` is fresh for every call. Rows
-// carry the time `ttl` (in seconds since 1970), so that those of a process that was killed go away, too.
+// In the order in which they were made; what depends on one that failed is left out. `mark` is fresh for every call.
+// Rows carry the time `ttl` (in seconds since 1970), so that those of a process that was killed go away, too.
 Task<std::vector<StoreCheck>> check_table(Table& table, std::string mark, std::int64_t ttl);
 Task<std::vector<StoreCheck>> check_bodies(BodyStore& bodies, std::string mark);
 

@@ -88,7 +88,8 @@ Error cannot_start(const std::string& name, int error) {
   return Error{ErrorCode::invalid, "cannot start '" + name + "': " + std::strerror(error) + "; " + remedy};
 }
 
-// --- between fork() and exec(): other threads may have held any lock, so nothing but system calls -------------------------
+// --- between fork() and exec(): other threads may have held any lock, so nothing but system calls
+// -------------------------
 
 struct Launch {
   const char* program;
@@ -214,7 +215,8 @@ void kill_all(pid_t group) {
   }
 }
 
-// --- here again -----------------------------------------------------------------------------------------------------------
+// --- here again
+// -----------------------------------------------------------------------------------------------------------
 
 bool read_whole(int fd, void* into, std::size_t size) {
   ssize_t n = 0;

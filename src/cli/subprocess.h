@@ -1,8 +1,8 @@
 // Runs a command, without a shell, and captures what it prints.
 //
 // It gets a process group of its own, so that all of it can be stopped; stdin is empty and stderr is ours. None of
-// our files and pipes reaches it. It does not outlive us: its parent is a guard, to whom all that it starts falls back, whatever
-// sessions and groups they make; when this process is gone, even by SIGKILL, the guard kills them all.
+// our files and pipes reaches it. It does not outlive us: its parent is a guard, to whom all that it starts falls back,
+// whatever sessions and groups they make; when this process is gone, even by SIGKILL, the guard kills them all.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Compressor: makes compressed forms of pages on a thread of its own, each form once, however many ask for it at the same
-// time. A page that takes long holds up nothing but other pages' forms, and nobody waits for one longer than a second.
+// Compressor: makes compressed forms of pages on a thread of its own, each form once, however many ask for it at the
+// same time. A page that takes long holds up nothing but other pages' forms, and nobody waits for one longer than a
+// second.
 //
 // May be used from any thread. For .cc files only, since it needs Asio.
 #pragma once

@@ -1,7 +1,7 @@
 // Explaining a request: which route and page it leads to, how that page stands, and what the next request would get.
 //
-// Changes nothing and asks no origin. It walks the way that Gateway walks, through the same functions, and has the engine
-// itself say what it would serve without a render.
+// Changes nothing and asks no origin. It walks the way that Gateway walks, through the same functions, and has the
+// engine itself say what it would serve without a render.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ struct Explanation {
   std::string sentence;  // What the next request would get, and why.
 };
 
-// For a GET. The engine was made with prepare_page(); it keeps nothing of this but what it would keep of any request. An
-// error: the table cannot be asked, or a row cannot be read.
+// For a GET. The engine was made with prepare_page(); it keeps nothing of this but what it would keep of any request.
+// An error: the table cannot be asked, or a row cannot be read.
 Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& site, ExplainRequest request);
 
 }  // namespace facetheory

@@ -1,4 +1,5 @@
-// Gateway: answers requests from pages, and passes on what is none. One for each event loop; what they share is the engine.
+// Gateway: answers requests from pages, and passes on what is none. One for each event loop; what they share is the
+// engine.
 //
 // A request is read for what it names (request_target.h), finds its route and its page's key (page_key.h) and is then
 // answered from a page (page_answer.h), which the engine has rendered by the origin where it must (origin_render.h), or
@@ -30,8 +31,8 @@ namespace facetheory {
 
 class LiveMemory;  // live_answer.h
 
-// So many bytes for what clients have not read yet of answers that are sent while they are rendered; for all gateways of a
-// process together.
+// So many bytes for what clients have not read yet of answers that are sent while they are rendered; for all gateways
+// of a process together.
 std::shared_ptr<LiveMemory> make_live_memory(std::size_t most);
 
 // Used on its loop only, which is checked. What the parts refer to outlives it.
@@ -42,8 +43,8 @@ class Gateway {
 
   Task<void> handle(ServerExchange& exchange);
 
-  // Has the page rendered that the request asks for if it needs it, waits for it and answers nobody: what the next one would
-  // get is for was_refreshed() of whoever wanted it. Empty: that is not known, or nothing to keep ready.
+  // Has the page rendered that the request asks for if it needs it, waits for it and answers nobody: what the next one
+  // would get is for was_refreshed() of whoever wanted it. Empty: that is not known, or nothing to keep ready.
   Task<std::optional<FreshAnswer>> refresh(ServerRequest request);
   void was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer);
 

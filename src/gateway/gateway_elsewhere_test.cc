@@ -1,5 +1,5 @@
-// A gateway in front of an origin that does ISR itself, as FaceTheory's applications in TypeScript do: in a table of its own,
-// or in the same.
+// A gateway in front of an origin that does ISR itself, as FaceTheory's applications in TypeScript do: in a table of
+// its own, or in the same.
 #include <atomic>
 #include <future>
 #include <optional>
@@ -33,7 +33,8 @@ using namespace std::chrono_literals;
 using test::GatewayBed;
 using test::Reply;
 
-// On this thread: the origin answers on the test's own loop, which must not wait for itself. Stores in memory never pause.
+// On this thread: the origin answers on the test's own loop, which must not wait for itself. Stores in memory never
+// pause.
 template <typename T>
 T run_here(Task<T> task) {
   boost::asio::io_context loop;
@@ -77,7 +78,8 @@ Explanation explained(const Isr& isr, const Config& config, const std::string& t
   return **std::move(told);
 }
 
-// Renders under a lease of its own, replaces META as FaceTheory does, and answers with what it has where the lease is held.
+// Renders under a lease of its own, replaces META as FaceTheory does, and answers with what it has where the lease is
+// held.
 class IsrOrigin {
  public:
   IsrOrigin(const std::string& lines, const std::string& path)

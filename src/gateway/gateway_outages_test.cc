@@ -1,5 +1,5 @@
-// Whose page a visitor gets while a store is away, several event loops answer, and everybody asks at once; through a whole
-// gateway. tools/trial does the same with more of everything.
+// Whose page a visitor gets while a store is away, several event loops answer, and everybody asks at once; through a
+// whole gateway. tools/trial does the same with more of everything.
 #include <atomic>
 #include <string>
 #include <thread>

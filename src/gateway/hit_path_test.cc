@@ -1,5 +1,5 @@
-// Hits in the steady state allocate nothing, and take no lock that another event loop takes, too. Counted where both happen:
-// this program puts itself in front of malloc and of the locks of the C library.
+// Hits in the steady state allocate nothing, and take no lock that another event loop takes, too. Counted where both
+// happen: this program puts itself in front of malloc and of the locks of the C library.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,10 +1,10 @@
 // LiveAnswer: an origin's answer on its way from a render to the client for whom the render was begun, while it comes.
 //
-// The render gives and the client's request takes, each on a thread of its own. What was given is kept until it is taken. A
-// page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer that is for this
-// client alone no more is kept than a client that reads well needs (give_in_time). The answer ends by end(), fail() or
-// refuse(), of which the first counts. What all of them keep together is bounded (LiveMemory). For .cc files only, since it
-// needs Asio.
+// The render gives and the client's request takes, each on a thread of its own. What was given is kept until it is
+// taken. A page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer
+// that is for this client alone no more is kept than a client that reads well needs (give_in_time). The answer ends by
+// end(), fail() or refuse(), of which the first counts. What all of them keep together is bounded (LiveMemory). For .cc
+// files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ struct LiveRefusal {};  // Nothing will come: as many as may are on their way al
 
 class LiveAnswer;
 
-// What the live answers of a process keep together, in bytes. Beyond the limit the client that has taken nothing for the
-// longest time is let go: its connection breaks, and the render goes on without it. Used from any thread.
+// What the live answers of a process keep together, in bytes. Beyond the limit the client that has taken nothing for
+// the longest time is let go: its connection breaks, and the render goes on without it. Used from any thread.
 class LiveMemory {
  public:
   explicit LiveMemory(std::size_t most) : most_(most) {}
@@ -84,8 +84,8 @@ class LiveAnswer {
 
   // --- for the render ---
 
-  // To be called once by each render before it gives anything: an answer is of one render. False: there was another before, and
-  // nothing of its answer will be taken any more.
+  // To be called once by each render before it gives anything: an answer is of one render. False: there was another
+  // before, and nothing of its answer will be taken any more.
   bool claim();
   void hint(LiveHint hint);
   void begin(LiveHead head);

@@ -21,7 +21,8 @@ namespace {
 
 using PagePointer = std::shared_ptr<const PreparedPage>;
 
-// How soon a kept connection is found closed that was closed as it was used. The origin has then seen nothing of the request.
+// How soon a kept connection is found closed that was closed as it was used. The origin has then seen nothing of the
+// request.
 constexpr std::chrono::seconds kClosedAsItWasUsed{1};
 
 // The entity tag that the origin gave; one that was made here means nothing to it.
@@ -75,8 +76,8 @@ bool is_failure(int status) {
   return status >= 500 || status == 408 || status == 429;
 }
 
-// Whether an origin that does ISR itself, or another gateway of ours, says that the page it answers with has had its time.
-// Published, that page would be of a new generation.
+// Whether an origin that does ISR itself, or another gateway of ours, says that the page it answers with has had its
+// time. Published, that page would be of a new generation.
 bool is_called_stale(const Headers& answer) {
   const auto state = answer.get("x-facetheory-isr");
   return state && lower_case(trimmed(*state)).starts_with(name(ServedAs::stale));  // Or stale-metadata-error.
@@ -147,8 +148,8 @@ class OriginRendering {
   }
 
  private:
-  // The head of the answer; the rest is left to exchange_. Where a kept connection is closed before any of it came, it is asked
-  // for once more.
+  // The head of the answer; the rest is left to exchange_. Where a kept connection is closed before any of it came, it
+  // is asked for once more.
   Task<Result<HttpResponseStart>> ask(const std::optional<PageValidators>& validators) {
     HttpRequest request = render_.request;
     if (validators) {
@@ -215,8 +216,8 @@ class OriginRendering {
     co_return result;
   }
 
-  // To the client for whom the render was begun: what is left has no more to do with the page. Whoever has got some of it
-  // waits as long as a render may take; others are refused if there is no place for them among the streams.
+  // To the client for whom the render was begun: what is left has no more to do with the page. Whoever has got some of
+  // it waits as long as a render may take; others are refused if there is no place for them among the streams.
   Task<Result<Rendered>> hand_over(LiveHead head, std::string so_far, bool has_begun = false) {
     Rendered nothing;
     nothing.store = false;

@@ -1,7 +1,7 @@
 // Rendering a page by asking its origin: the Renderer that the gateway gives to the engine.
 //
-// The client for whom the render was begun gets the answer as it comes (live_answer.h). What is for that client alone does not
-// stay with the render: it is handed over once its head is there, and the render has ended.
+// The client for whom the render was begun gets the answer as it comes (live_answer.h). What is for that client alone
+// does not stay with the render: it is handed over once its head is there, and the render has ended.
 //
 // The origin is asked with nothing but what the page's key was made of. Where the page that is being replaced has
 // validators, it is asked whether that one still holds; a 304 renews it, and its body is not written again.
@@ -40,9 +40,9 @@ using ReadBody = std::function<Task<Result<std::shared_ptr<const Body>>>(std::st
 
 // The outcome is not stored where the rules forbid it (storing.h), where it has more tags or header fields than can be
 // kept, and where it is larger than page_bytes. Then there is nothing to show, and its status is 0: `live` has it, or
-// nobody. 5xx, 408 and 429 have failed, and are shown whole; so is what the origin itself calls stale (x-facetheory-isr),
-// which has not. An answer that is handed over while as many others are on their way as the client's max_streams says is
-// refused: `live` says so. Clock and everything in `read_body` outlive the renderer.
+// nobody. 5xx, 408 and 429 have failed, and are shown whole; so is what the origin itself calls stale
+// (x-facetheory-isr), which has not. An answer that is handed over while as many others are on their way as the
+// client's max_streams says is refused: `live` says so. Clock and everything in `read_body` outlive the renderer.
 Renderer render_from_origin(OriginRender render, ReadBody read_body, Clock& clock);
 
 }  // namespace facetheory

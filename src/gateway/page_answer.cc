@@ -53,16 +53,16 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
   return status;
 }
 
-// By how many seconds the page has outlived what the origin, or else its window, gives it; below 0: it has not. META does
-// not say it of a page that was invalidated; without a lifetime of the origin's such a page has just become stale.
+// By how many seconds the page has outlived what the origin, or else its window, gives it; below 0: it has not. META
+// does not say it of a page that was invalidated; without a lifetime of the origin's such a page has just become stale.
 std::int64_t staleness_of(const PreparedPage& page, const MetaRow& meta, const PageAge& age, bool invalidated,
                           std::int64_t now) {
   if (!invalidated) return -age.fresh_for;
   return page.granted ? now - generation_of(meta) - *page.granted : 0;
 }
 
-// What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is free when
-// only weak pointers are left (warm_pages.h).
+// What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is
+// free when only weak pointers are left (warm_pages.h).
 struct KeptPage {
   explicit KeptPage(Body body) : page(std::make_unique<PreparedPage>(std::move(body))) {}
 

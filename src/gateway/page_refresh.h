@@ -1,5 +1,5 @@
-// Has a page rendered again for nobody, and makes ready what the next one who asks for it will get. For .cc files only, since
-// it needs Asio.
+// Has a page rendered again for nobody, and makes ready what the next one who asks for it will get. For .cc files only,
+// since it needs Asio.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace facetheory {
 
-// Of the page that the request asks for, if it needs to be rendered. Waits for the render. Empty: it is not known what came of
-// it, or there is nothing to keep ready. What is referred to outlives the call.
+// Of the page that the request asks for, if it needs to be rendered. Waits for the render. Empty: it is not known what
+// came of it, or there is nothing to keep ready. What is referred to outlives the call.
 Task<std::optional<FreshAnswer>> refresh_page(GatewayParts& parts, WarmPages& warm,
                                               std::shared_ptr<const Site> site, const ServerRequest& request);
 

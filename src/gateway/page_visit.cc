@@ -96,13 +96,13 @@ ServeRequest PageVisit::serve_request(const Terms& terms) const {
   serve.policy = route_.policy;
   serve.policy.render_limit = site_.config.origins.at(route_.origin).render_timeout;
   serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store || terms.only_stored;
-  // Of a page that is not stored these ask for less than all of it, and the origin can give just that. A body that nobody
-  // reads is not given to an origin that may take it for another request.
+  // Of a page that is not stored these ask for less than all of it, and the origin can give just that. A body that
+  // nobody reads is not given to an origin that may take it for another request.
   serve.renders_missing = terms.has_body || (!asked_.rules.head && !asked_.rules.range);
   if (terms.live && terms.may_stream && wants_all(asked_)) serve.readable = terms.live->readable();
   if (const auto id = request_id()) {
-    // Under another deploy the same id is another request. The id stays in the key: the CLI's key of a deploy is of the page
-    // instead, which would be rendered once and no more.
+    // Under another deploy the same id is another request. The id stays in the key: the CLI's key of a deploy is of the
+    // page instead, which would be rendered once and no more.
     const std::string& deploy = site_.config.deploy_id;
     serve.request_id = deploy.empty() ? *id : key_of_version(*id, deploy, "");
     const PublishPolicy policy{route_.revalidate, route_.policy.history, route_.policy.ttl};

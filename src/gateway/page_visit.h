@@ -1,8 +1,8 @@
 // PageVisit: looks up the page that a request asks for, and has the origin render it where that must be.
 //
 // What becomes of what is found is its user's business: RequestAnswer sends it to a client (request_answer.h), and a
-// refresh makes it ready for the next who asks (page_refresh.h). On the gateway's loop only. For .cc files only, since it
-// needs Asio.
+// refresh makes it ready for the next who asks (page_refresh.h). On the gateway's loop only. For .cc files only, since
+// it needs Asio.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Passing a request to the origin and its answer back, both in pieces: any method, bodies of any size, trailers, interim
-// answers, Expect: 100-continue, and the bytes of another protocol after an Upgrade.
+// Passing a request to the origin and its answer back, both in pieces: any method, bodies of any size, trailers,
+// interim answers, Expect: 100-continue, and the bytes of another protocol after an Upgrade.
 //
 // Runs on the event loop of the client's connection. When the client's connection breaks, the origin's is closed;
 // but not while a request that changes something has been sent whole and its answer has not been looked at.
@@ -27,15 +27,15 @@ struct PassThrough {
   std::chrono::milliseconds tunnel_timeout{3'600'000};
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
   std::function<bool(std::string_view name)> takes_trailer = {};
-  // Of a request that may change something: called with the head of the answer before the client gets any of it, also when
-  // the client has left meanwhile.
+  // Of a request that may change something: called with the head of the answer before the client gets any of it, also
+  // when the client has left meanwhile.
   std::function<Task<void>(int status, const Headers& headers)> before_answer = {};
   // Called instead where the request was sent whole and no answer came: the origin may have done what it asks.
   std::function<Task<void>()> without_answer = {};
 };
 
-// An error: the origin gave no answer, and the client has got none yet. Anything else ends with the exchange answered, or
-// cut off in the middle where the origin broke off or the client left.
+// An error: the origin gave no answer, and the client has got none yet. Anything else ends with the exchange answered,
+// or cut off in the middle where the origin broke off or the client left.
 Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass);
 
 }  // namespace facetheory

@@ -64,8 +64,8 @@ class PreparedPage : public Body {
   // Keeps them, unless somebody else was quicker; those that are kept.
   std::shared_ptr<const std::string> keep(Coding coding, std::string bytes) const;
 
-  // The bytes in that coding, which are kept already, once more; as long as the page lives. Null: they are too few to be worth
-  // it, or there is no memory.
+  // The bytes in that coding, which are kept already, once more; as long as the page lives. Null: they are too few to
+  // be worth it, or there is no memory.
   std::shared_ptr<const FixedBytes> fixed(Coding coding, FixedMemory& memory) const;
 
   // What it takes of memory, compressed forms included, as they are expected.

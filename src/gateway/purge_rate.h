@@ -1,14 +1,14 @@
 // PurgeRate: how often visitors can have one page purged.
 //
-// An unsafe request that succeeds makes the pages that it names invalid (RFC 9111, 4.4), and anybody can send one where the
-// origin lets him. Each purge costs transactions and a render, and undoes the render that is under way: a flood of them would
-// keep a page from ever being stored. So each page has so many at once, which no honest site uses up; beyond them one
-// purge a second stands for all changes that came before it. Nobody is kept waiting for it, and so for up to a second
-// a page may be served that is older than such a change.
+// An unsafe request that succeeds makes the pages that it names invalid (RFC 9111, 4.4), and anybody can send one where
+// the origin lets him. Each purge costs transactions and a render, and undoes the render that is under way: a flood of
+// them would keep a page from ever being stored. So each page has so many at once, which no honest site uses up; beyond
+// them one purge a second stands for all changes that came before it. Nobody is kept waiting for it, and so for up to a
+// second a page may be served that is older than such a change.
 //
-// Whoever changed something waits for the purge only so long: a table that hangs must not keep the origin's answer from him.
-// The purge goes on by itself, and is repeated while it fails, for some minutes; then it is lost, which the log tells. So
-// many are under way at once and no more: what is beyond is lost at once.
+// Whoever changed something waits for the purge only so long: a table that hangs must not keep the origin's answer from
+// him. The purge goes on by itself, and is repeated while it fails, for some minutes; then it is lost, which the log
+// tells. So many are under way at once and no more: what is beyond is lost at once.
 //
 // May be used from any thread, and outlives the executors that purges were given. For .cc files only, since it needs
 // Asio.
@@ -48,8 +48,9 @@ class PurgeRate {
 
   explicit PurgeRate(Clock& clock) : clock_(clock) {}
 
-  // Has that page purged, on that executor, and waits for it no longer than that; or has it done later, and does not wait.
-  // One that is to be done later, or again, stands for all that are asked for until it begins. `url` is for the log.
+  // Has that page purged, on that executor, and waits for it no longer than that; or has it done later, and does not
+  // wait. One that is to be done later, or again, stands for all that are asked for until it begins. `url` is for the
+  // log.
   Task<void> purge(boost::asio::any_io_executor executor, std::string page, std::string url, Purge purge,
                    Duration patience = kPatience);
 

@@ -242,8 +242,8 @@ Task<void> RequestAnswer::send_whole(ServerResponse response, Headers trailers) 
 
 // --- while it is rendered -----------------------------------------------------------------------------------------
 
-// What the origin answers to this request's own render, while it comes and while the client is there. False: nothing of it
-// can be sent.
+// What the origin answers to this request's own render, while it comes and while the client is there. False: nothing of
+// it can be sent.
 Task<bool> RequestAnswer::stream(LiveAnswer& live, const Headers& may_vary, Streaming streaming) {
   bool streamed = true;
   const auto streaming_it = [&]() -> Task<void> {

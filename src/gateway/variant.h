@@ -29,9 +29,9 @@ std::string name_at_origin(std::string_view field);
 bool names_tenant(const Config& config, std::string_view field);
 
 // Whether a field of a client never reaches the origin, passed on or with a render: what only trusted proxies say
-// (X-Forwarded-For), what is between gateways, what the route strips. So are, where '_' makes the name, fields that frame a
-// message (Content_Length, Transfer_Encoding), since such origins cannot tell them from those that count, and those that name a
-// tenant. One that names a tenant by its proper name does reach it, since it was looked at.
+// (X-Forwarded-For), what is between gateways, what the route strips. So are, where '_' makes the name, fields that
+// frame a message (Content_Length, Transfer_Encoding), since such origins cannot tell them from those that count, and
+// those that name a tenant. One that names a tenant by its proper name does reach it, since it was looked at.
 bool withheld_from_origin(const Config& config, const RouteConfig& route, const PageRequest& request,
                           std::string_view field);
 
@@ -42,8 +42,8 @@ Headers varying_fields(const Config& config, const RouteConfig& route, const Pag
 // Whether the page answers a request with these fields.
 bool suits(const PreparedPage& page, const Headers& fields);
 
-// Where to look for the page of such a request when `found` stands at `page` and does not suit it. Empty: there is no key
-// for it.
+// Where to look for the page of such a request when `found` stands at `page` and does not suit it. Empty: there is no
+// key for it.
 std::optional<Page> next_variant(const RouteConfig& route, const Page& page, const PreparedPage& found,
                                  const Headers& fields);
 

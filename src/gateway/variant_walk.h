@@ -1,5 +1,5 @@
-// VariantWalk: the pages that a request is led through until one suits it. Answering a request, having its page rendered
-// for the next one, and explaining it all walk this way. variant.h says how a variant is found.
+// VariantWalk: the pages that a request is led through until one suits it. Answering a request, having its page
+// rendered for the next one, and explaining it all walk this way. variant.h says how a variant is found.
 #pragma once
 
 #include <string>

@@ -1,15 +1,16 @@
 // WarmPages: answers of one event loop that are ready to be sent again, so that a hit takes no more than a look.
 //
-// A hit that came about the long way is remembered under all that its answer depended on: method, host, target and those
-// fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long as nothing
-// has changed: the table has the same version, or at least the rows that decided are the same; where the table cannot tell,
-// the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is still within its window
-// and its body still in memory. Beyond its window it is served as stale as long as it may be, and somebody is to see to its
-// render: once a second, unless it is being seen to. One that is stale for another reason is good for the rest of the second.
-// Everything else is for the long way.
+// A hit that came about the long way is remembered under all that its answer depended on: method, host, target and
+// those fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long
+// as nothing has changed: the table has the same version, or at least the rows that decided are the same; where the
+// table cannot tell, the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is
+// still within its window and its body still in memory. Beyond its window it is served as stale as long as it may be,
+// and somebody is to see to its render: once a second, unless it is being seen to. One that is stale for another reason
+// is good for the rest of the second. Everything else is for the long way.
 //
-// On its loop's thread only, which is checked where something is kept; the gateway checks it once for each request before it
-// looks for one. While the table does not change, a look neither allocates nor locks. For .cc files only, since it needs Asio.
+// On its loop's thread only, which is checked where something is kept; the gateway checks it once for each request
+// before it looks for one. While the table does not change, a look neither allocates nor locks. For .cc files only,
+// since it needs Asio.
 #pragma once
 
 #include <array>
@@ -92,13 +93,14 @@ class WarmPages {
   // From here on it can be told whether what the page was looked up from is still so. False: it is not.
   bool seal(WarmPage& page) const;
 
-  // Sealed or not. `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now on.
+  // Sealed or not. `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now
+  // on.
   void keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
   // The same for a page that was looked up and sealed elsewhere, for the same site.
   void take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
 
-  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of `now`, in seconds since
-  // 1970; until the next call.
+  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of `now`, in seconds
+  // since 1970; until the next call.
   const WarmPage* find(std::string_view key, std::int64_t now);
   // Whether somebody should see to the render of the page that was found last.
   bool wants_render() const { return wants_render_; }

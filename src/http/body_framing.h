@@ -27,8 +27,8 @@ struct BodyFraming {
   friend bool operator==(const BodyFraming&, const BodyFraming&) = default;
 };
 
-// Errors are `invalid`: Content-Length beside Transfer-Encoding, more than one Content-Length (even the same one again),
-// one that is not a plain decimal number below 2^63, Transfer-Encoding that is not exactly one "chunked", or in
+// Errors are `invalid`: Content-Length beside Transfer-Encoding, more than one Content-Length (even the same one
+// again), one that is not a plain decimal number below 2^63, Transfer-Encoding that is not exactly one "chunked", or in
 // HTTP/1.0. "Content-Length: 0" is Kind::length: it must be passed on.
 Result<BodyFraming> request_framing(const RequestHead& head);
 

@@ -1,15 +1,16 @@
-// A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3, the credential endpoints and the gateway's origins.
+// A pooled HTTP/1.1 client for one origin, used towards DynamoDB, S3, the credential endpoints and the gateway's
+// origins.
 //
 // `send` makes exactly one attempt and never repeats it; repeating is the caller's decision (base/retry.h),
-// because only the caller knows whether that is safe. `ask` and `open` give the same in pieces. The error code tells what
-// happened to the request:
+// because only the caller knows whether that is safe. `ask` and `open` give the same in pieces. The error code tells
+// what happened to the request:
 //   unavailable  it was certainly not processed: no connection could be made, or the pool stayed full
-//   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is larger
-//                than max_response_header_bytes, say
+//   ambiguous    at least one byte of it was sent and no whole answer came back, or one that is none: its head is
+//                larger than max_response_header_bytes, say
 //   exhausted    the body of the answer is larger than max_response_bytes; of open(): the pool stayed full
-// The client may be used from any thread. Its connections live on a strand of the executor that it was made with, which must
-// keep running while calls are in flight; a call from elsewhere goes there and comes back. Cancelling a call closes its
-// connection.
+// The client may be used from any thread. Its connections live on a strand of the executor that it was made with, which
+// must keep running while calls are in flight; a call from elsewhere goes there and comes back. Cancelling a call
+// closes its connection.
 #pragma once
 
 #include <memory>

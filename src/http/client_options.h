@@ -1,5 +1,5 @@
-// The limits that an HttpClient keeps, and whom it trusts. The defaults are fit for stores; whoever asks other origins says
-// what differs.
+// The limits that an HttpClient keeps, and whom it trusts. The defaults are fit for stores; whoever asks other origins
+// says what differs.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ struct HttpClientOptions {
   std::string ca_file = {};  // PEM file of trusted roots; empty: the system's.
   // False takes any certificate from anybody: for tests alone.
   bool verify_tls = true;
-  // The executor is an event loop that one thread runs. Connections then live on it without a strand, and a call that is
-  // made on that thread runs in the caller's coroutine, without a hop.
+  // The executor is an event loop that one thread runs. Connections then live on it without a strand, and a call that
+  // is made on that thread runs in the caller's coroutine, without a hop.
   bool one_thread = false;
 };
 

@@ -1,10 +1,11 @@
 // One TCP connection to an origin, with TLS on top where the origin wants it, its read buffer and its patience. For .cc
 // files only. Everything happens on the pool's executor; one read and one write may be in flight at the same time.
 //
-// HTTP/1.1 does not number its answers: whoever reads a connection takes what comes for its own. So a connection is lent to
-// one exchange at a time, by number, and every byte goes to the exchange that says that number. The number is taken back
-// only from an exchange whose request and answer have both ended in order. Whatever mistake is made elsewhere, in the
-// pool's lists or by two threads at once, the program ends where a second exchange would touch the connection.
+// HTTP/1.1 does not number its answers: whoever reads a connection takes what comes for its own. So a connection is
+// lent to one exchange at a time, by number, and every byte goes to the exchange that says that number. The number is
+// taken back only from an exchange whose request and answer have both ended in order. Whatever mistake is made
+// elsewhere, in the pool's lists or by two threads at once, the program ends where a second exchange would touch the
+// connection.
 #pragma once
 
 #include <array>
@@ -75,8 +76,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   void consume(std::size_t bytes) { begin_ += bytes; }
 
-  // While the peer awaits something from us its silence is no fault: reads have no limit of silence then, unless a write
-  // is in flight.
+  // While the peer awaits something from us its silence is no fault: reads have no limit of silence then, unless a
+  // write is in flight.
   void set_our_turn(bool ours);
 
   void close();

@@ -23,8 +23,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// For a place among the streams, when many wait for one already. Each keeps a call's place meanwhile, and half of these are
-// for others.
+// For a place among the streams, when many wait for one already. Each keeps a call's place meanwhile, and half of these
+// are for others.
 constexpr std::chrono::milliseconds kBriefly{250};
 
 constexpr const char* kWhat = "a connection to an origin or a store";

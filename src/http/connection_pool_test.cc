@@ -379,7 +379,8 @@ class NoMoreDescriptors {
   rlimit before_{};
 };
 
-// Asio tells of it as if the call had been cancelled, and whoever waits for a call that was cancelled may wait for ever.
+// Asio tells of it as if the call had been cancelled, and whoever waits for a call that was cancelled may wait for
+// ever.
 TEST(HttpClientPool, WithoutADescriptorACallHasFailedAndWasNotCancelled) {
   const auto client = client_for("http://127.0.0.1:9");  // Whom it does not come to ask.
   const NoMoreDescriptors none;

@@ -7,8 +7,8 @@
 
 namespace facetheory {
 
-// Takes the first cookie, name and value, off the value of a Cookie field. Empty: there is none left. One without "=" has no
-// name.
+// Takes the first cookie, name and value, off the value of a Cookie field. Empty: there is none left. One without "="
+// has no name.
 std::optional<std::pair<std::string_view, std::string_view>> next_cookie(std::string_view& rest);
 
 }  // namespace facetheory

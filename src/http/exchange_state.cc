@@ -26,8 +26,8 @@ Connection::Borrower next_number() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// Whether a 101 names its protocols, and only such as were asked for (RFC 9110, 7.8). Otherwise the bytes that follow mean
-// something to one side and something else to the other.
+// Whether a 101 names its protocols, and only such as were asked for (RFC 9110, 7.8). Otherwise the bytes that follow
+// mean something to one side and something else to the other.
 bool switches_as_asked(const ResponseHead& head, std::string_view asked) {
   const auto was_asked_for = [&](std::string_view protocol) {
     ListElements wishes(asked);

@@ -1,9 +1,9 @@
 // The head of an HTTP/1.1 message (RFC 9112, 2 to 5): start line and fields, as views into the bytes given.
 //
-// Our own grammar, because Beast's folds obs-fold, mixes trailers with header fields and allocates for each field. It is
-// strict, so that nobody else on the way can read the same bytes differently: lines end with CRLF and nothing else, one
-// space between the parts of the start line, no space before a colon, no folding, no control characters. Nothing here
-// allocates once the vector of fields has grown. Pure functions, callable from any thread.
+// Our own grammar, because Beast's folds obs-fold, mixes trailers with header fields and allocates for each field. It
+// is strict, so that nobody else on the way can read the same bytes differently: lines end with CRLF and nothing else,
+// one space between the parts of the start line, no space before a colon, no folding, no control characters. Nothing
+// here allocates once the vector of fields has grown. Pure functions, callable from any thread.
 //
 // Reading from a connection: parse what the first read gave, which refuses a TLS hello at once. Where that was
 // `incomplete`, call find_head_end() on the new bytes after each read, and parse again when it has found something or

@@ -57,8 +57,8 @@ Understood read_response(std::string_view bytes, std::size_t limit = kHeadLimit)
 
 using Reader = Understood (*)(std::string_view, std::size_t);
 
-// The bytes come one by one, at a place of their own each time, so that a read beyond them would be found by a sanitizer.
-// The outcome, and how many bytes it took.
+// The bytes come one by one, at a place of their own each time, so that a read beyond them would be found by a
+// sanitizer. The outcome, and how many bytes it took.
 std::pair<Understood, std::size_t> read_slowly(Reader read, std::string_view bytes) {
   for (std::size_t size = 1; size <= bytes.size(); ++size) {
     const std::vector<char> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));

@@ -1,5 +1,5 @@
-// Normal forms of what names a page: paths, queries and hosts. Two spellings are one only where RFC 3986 says so (6.2.2),
-// and nothing is decoded that could make two pages one. Pure functions.
+// Normal forms of what names a page: paths, queries and hosts. Two spellings are one only where RFC 3986 says so
+// (6.2.2), and nothing is decoded that could make two pages one. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace facetheory {
 
 // As RFC 3986 has it (6.2.2): %41 becomes A, %c3 becomes %C3, a byte beyond ASCII is encoded. %2F stays what it is, and
-// so do double slashes. `invalid`, to be answered 400: dot segments, also where %2F, a backslash or ';' would make one of
-// them for some origin; control characters, also encoded ones; a '%' without two digits; no slash at the beginning.
+// so do double slashes. `invalid`, to be answered 400: dot segments, also where %2F, a backslash or ';' would make one
+// of them for some origin; control characters, also encoded ones; a '%' without two digits; no slash at the beginning.
 Result<std::string> normalise_path(std::string_view path);
 
 // The same for a query or a part of one, where a lone '%' stays. `invalid`: control characters, spaces, '#'.

@@ -21,8 +21,8 @@ struct Origin {
 // user name, a query or another scheme is refused.
 Result<Origin> parse_origin(std::string_view url);
 
-// What belongs into the Host field: the port only where it is not the scheme's own, and never the zone of an address, which
-// means something on this machine only (RFC 6874, 4).
+// What belongs into the Host field: the port only where it is not the scheme's own, and never the zone of an address,
+// which means something on this machine only (RFC 6874, 4).
 std::string host_field(const Origin& origin);
 
 // "https://host:8443", "http://[fe80::1%eth0]"

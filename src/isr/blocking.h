@@ -34,8 +34,8 @@ class BlockingIsr {
   Result<void> create_table();
   Result<TableDescription> describe_table();
 
-  // Also keeps in LOCK what it finds of the marks of the page's tags, and of those that it will get: whether an invalidation came
-  // before the render, no clock decides then.
+  // Also keeps in LOCK what it finds of the marks of the page's tags, and of those that it will get: whether an
+  // invalidation came before the render, no clock decides then.
   Result<AcquireOutcome> acquire(Page page, std::chrono::seconds length, std::string owner = {},
                                  std::vector<std::string> tags = {});
   Result<RefreshOutcome> refresh(Lease lease);
@@ -80,8 +80,8 @@ class BlockingIsr {
   ClosePagesReport close_pages(ClosePagesOptions options,
                                std::function<void(const ClosePagesReport&)> progress = {});
 
-  // Called on a thread of its own while the lease is refreshed. It should end soon after `lost` asks it to. As a Renderer it may
-  // say by operation_aborted that nothing was rendered and nothing has failed.
+  // Called on a thread of its own while the lease is refreshed. It should end soon after `lost` asks it to. As a
+  // Renderer it may say by operation_aborted that nothing was rendered and nothing has failed.
   using BlockingRenderer = std::function<Result<Rendered>(RenderContext)>;
   // When `interrupted` is asked to stop, `lost` is too, the lease is given back, the record handed back, and the
   // outcome is RenderFailed.

@@ -185,8 +185,8 @@ Task<Result<bool>> ClosingPass::settle(const Page& page, const MetaRow& meta) {
     count = &report_.current;
   }
   const bool writes = count == &report_.removed || count == &report_.closed;
-  // Before META: a render that may publish no more cannot put an old page back. One whose window is closed is the likeliest to
-  // be rendered at this moment.
+  // Before META: a render that may publish no more cannot put an old page back. One whose window is closed is the
+  // likeliest to be rendered at this moment.
   if ((writes || count == &report_.already_closed) && !options_.dry_run) {
     auto cancelled = co_await cancel_render(page);
     if (!cancelled) co_return std::move(cancelled).error();
@@ -236,8 +236,8 @@ Task<Result<std::vector<Mark>>> ClosingPass::marks_of_page(const Page& page, con
   co_return marks;
 }
 
-// Only a render that certainly began before the mark: by a writer who says nothing of when, or further back than clocks differ.
-// One that began after it is what the mark asks for.
+// Only a render that certainly began before the mark: by a writer who says nothing of when, or further back than clocks
+// differ. One that began after it is what the mark asks for.
 Task<Result<void>> ClosingPass::cancel_render(const Page& page) {
   if (!lock_ || lock_->key.pk != page.pk) co_return Result<void>();
   auto lock = read_lock(*lock_);

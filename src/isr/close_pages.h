@@ -1,9 +1,10 @@
-// Closing pages one by one, for readers who know only META. A tag or a tenant is invalidated by one write, and whoever reads the
-// marks sees it at once; writers and readers in other languages do not. This pass goes over the pages that a mark concerns and
-// does to each what `invalidate` or `purge` of that page would do: its window is closed, or META is removed.
+// Closing pages one by one, for readers who know only META. A tag or a tenant is invalidated by one write, and whoever
+// reads the marks sees it at once; writers and readers in other languages do not. This pass goes over the pages that a
+// mark concerns and does to each what `invalidate` or `purge` of that page would do: its window is closed, or META is
+// removed.
 //
-// It reads the whole table, since no row says which pages have a tag. It can be stopped at any time and go on later. What was
-// rendered since the mark is left alone, and every write is conditional on the META that was judged.
+// It reads the whole table, since no row says which pages have a tag. It can be stopped at any time and go on later.
+// What was rendered since the mark is left alone, and every write is conditional on the META that was judged.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct ClosePagesOptions {
   std::optional<std::uint64_t> rate = {};   // Closes or removes at most that many in a second.
   std::optional<std::string> after = {};    // `next` of the pass before.
   std::stop_token interrupted = {};
-  // The tags of a page whose META another writer has replaced, as its route gives them. Null, or without an answer: nobody can
-  // tell whether the page has the tag.
+  // The tags of a page whose META another writer has replaced, as its route gives them. Null, or without an answer:
+  // nobody can tell whether the page has the tag.
   std::function<std::optional<std::vector<std::string>>(const Page&)> tags_by_route = {};
 };
 

@@ -1,8 +1,9 @@
 // Eviction: pages go, those that are least worth keeping first, because there is no room for all.
 //
-// A page that went is missing, as after a purge: whoever asks for it has it rendered. It goes by one transaction, on condition that its
-// META is the one that was judged and that nobody holds its lease; never while it is pinned, nor if its body is another writer's, which stays. Its kept versions go with it. Its
-// bodies are not removed here: a reader may be about to read them.
+// A page that went is missing, as after a purge: whoever asks for it has it rendered. It goes by one transaction, on
+// condition that its META is the one that was judged and that nobody holds its lease; never while it is pinned, nor if
+// its body is another writer's, which stays. Its kept versions go with it. Its bodies are not removed here: a reader
+// may be about to read them.
 #pragma once
 
 #include <chrono>
@@ -43,12 +44,13 @@ struct Evicted {
 // Takes the pages that follow `after` in the table's order, a few hundred, as a sample, and evicts up to half of them.
 Task<Result<Evicted>> evict_some(const Isr& isr, std::optional<Key> after, EvictOptions options);
 
-// One node of the fleet evicts at a time, or each of them would make the same room. Whoever wants to takes this lease first, for
-// a few seconds, and refreshes or releases it (lease.h).
+// One node of the fleet evicts at a time, or each of them would make the same room. Whoever wants to takes this lease
+// first, for a few seconds, and refreshes or releases it (lease.h).
 inline constexpr std::chrono::seconds kEvictionLease{10};
 Task<Result<AcquireOutcome>> acquire_eviction(const Isr& isr, std::string owner);
 
-// How many pages follow `after`, up to `next`: of those that a limit is about, which are ours and not pinned. Some hundred rows.
+// How many pages follow `after`, up to `next`: of those that a limit is about, which are ours and not pinned. Some
+// hundred rows.
 struct CountedSome {
   std::uint64_t pages = 0;
   std::uint64_t rows = 0;

@@ -115,7 +115,8 @@ Result<void> check_digest_pairs(const FaceTheoryKey::Pairs& pairs) {
   return {};
 }
 
-// Whether a JavaScript object lists the name before all others, by its number: "0" to "4294967294", as they are written.
+// Whether a JavaScript object lists the name before all others, by its number: "0" to "4294967294", as they are
+// written.
 std::optional<std::uint32_t> array_index(std::string_view name) {
   std::uint32_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);

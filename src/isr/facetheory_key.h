@@ -45,8 +45,9 @@ std::string encode_uri_component(std::string_view text);
 // Sorts by name as localeCompare orders them; names that compare as equal keep their order.
 void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs);
 
-// The order in which a key has them: that of the names of a JavaScript object, sorted so. Values of one name stand together,
-// in their order. Of names that compare as equal, those that are whole numbers come first, then the one that was there first.
+// The order in which a key has them: that of the names of a JavaScript object, sorted so. Values of one name stand
+// together, in their order. Of names that compare as equal, those that are whole numbers come first, then the one that
+// was there first.
 void sort_as_facetheory(FaceTheoryKey::Pairs& pairs);
 
 }  // namespace facetheory

@@ -2,17 +2,19 @@
 // tested is the platform's own: encodeURIComponent, localeCompare, Array.prototype.sort and SHA-256.
 //
 // Versions of Node agree on all of these keys but one kind. V8 before 11 (Node 18 and older) says that "" comes before
-// any other string without asking its collator; later ones ask, as ECMA-402 has it, and hear that "" is equal to a string
-// of characters that collation ignores, such as U+200B. So each line has the key by the rule (`pk`: the collator is asked
-// always, here with a letter ahead of both strings, which changes no order), the key that this Node makes (`pk_here`), and
-// whether some list has both kinds of name, so that the two may differ (`engines_differ`); then also what is known of both.
+// any other string without asking its collator; later ones ask, as ECMA-402 has it, and hear that "" is equal to a
+// string of characters that collation ignores, such as U+200B. So each line has the key by the rule (`pk`: the collator
+// is asked always, here with a letter ahead of both strings, which changes no order), the key that this Node makes
+// (`pk_here`), and whether some list has both kinds of name, so that the two may differ (`engines_differ`); then also
+// what is known of both.
 //
 // Characters that newer versions of Unicode add or that ICU has moved (between ICU 71 and 78: U+0F82, U+0F83, U+20A7,
 // U+20A8, U+FDFC) are in none of the lists: each Node sorts those by the tables that it was built with.
 import { createHash } from 'node:crypto';
 
-// Of the keys of such lists, in the order in which they stand below: the first 16 hex digits of SHA-256 of what Node 18.20 (V8 10.2, ICU
-// 74) makes, and of what Node 20.20 (V8 11.3, ICU 78) makes. Whichever is installed here, both are known.
+// Of the keys of such lists, in the order in which they stand below: the first 16 hex digits of SHA-256 of what Node
+// 18.20 (V8 10.2, ICU 74) makes, and of what Node 20.20 (V8 11.3, ICU 78) makes. Whichever is installed here, both are
+// known.
 const madeByEngines = [
   ['77c7c061cf9e2358', 'ebae2fa656956c08'], ['14502183be20ca89', 'fa00e82beebf3943'], ['0fac3bd184f91772', '9b2826d52ebf0968'],
   ['226730b2e78be45e', '74ea4d83dec9c13a'], ['289423731fa2d062', '0a4de401393d65be'], ['5a8063854ccda764', '0783aa6b588e4c49'],

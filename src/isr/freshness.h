@@ -3,11 +3,12 @@
 // A page is fresh iff now < generated_at + revalidate_seconds and no mark (a tag of the page, or its tenant as a
 // whole) was set since its render began. `ttl` never decides anything.
 //
-// Whether a mark was set since, no clock decides: META has what the render found of the tag's row before it began, and each
-// mark raises a count in that row. The render's time is compared only where META does not say: of a tag that nobody knew
-// before the render, and where a writer that knows no tags has replaced META. A time that has not come yet, beyond what clocks
-// may differ by, says nothing: then every mark counts. Once it has come, nobody can tell any more that it was a lie; so whoever
-// meets such a page while it still is one writes the verdict down (keep_verdict in invalidate.h).
+// Whether a mark was set since, no clock decides: META has what the render found of the tag's row before it began, and
+// each mark raises a count in that row. The render's time is compared only where META does not say: of a tag that
+// nobody knew before the render, and where a writer that knows no tags has replaced META. A time that has not come yet,
+// beyond what clocks may differ by, says nothing: then every mark counts. Once it has come, nobody can tell any more
+// that it was a lie; so whoever meets such a page while it still is one writes the verdict down (keep_verdict in
+// invalidate.h).
 #pragma once
 
 #include <chrono>

@@ -12,8 +12,8 @@
 namespace facetheory {
 namespace {
 
-// Zero is stale for every reader and passes every monotonic guard; the truth moves aside. A time that has not come is none: as
-// it stands, a purge that comes later might lie before it.
+// Zero is stale for every reader and passes every monotonic guard; the truth moves aside. A time that has not come is
+// none: as it stands, a purge that comes later might lie before it.
 Changes closing(const Isr& isr, const MetaRow& meta) {
   Changes changes;
   changes.set("generated_at", 0).set("revalidate_seconds", 0);
@@ -23,8 +23,8 @@ Changes closing(const Isr& isr, const MetaRow& meta) {
   return changes;
 }
 
-// The very row that was judged. The same body may have been published, or pinned, once more in the same second, by somebody who
-// has seen more marks: then the version tells.
+// The very row that was judged. The same body may have been published, or pinned, once more in the same second, by
+// somebody who has seen more marks: then the version tells.
 Condition same_row(const MetaRow& meta) {
   return attr("s3_key") == meta.s3_key && attr("generated_at") == meta.generated_at &&
          (meta.version ? attr("version") == *meta.version : attr("version").not_exists());

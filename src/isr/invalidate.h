@@ -33,9 +33,9 @@ Task<Result<Invalidated>> purge(const Isr& isr, Page page);
 
 enum class MarkKind { invalidate, purge };
 
-// One write. Pages whose renders have looked at the row before it are no longer current, whatever anybody's clock shows; for
-// all others it carries the time, with an allowance for clocks. The row as it stands afterwards. The empty tag is the
-// tenant as a whole; the empty tenant, the pages of none.
+// One write. Pages whose renders have looked at the row before it are no longer current, whatever anybody's clock
+// shows; for all others it carries the time, with an allowance for clocks. The row as it stands afterwards. The empty
+// tag is the tenant as a whole; the empty tenant, the pages of none.
 Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string tag, MarkKind kind);
 
 // The row as a mark that is set now would leave it.
@@ -45,14 +45,15 @@ TagRow marked_now(const Isr& isr, TagRow row, MarkKind kind);
 // one that was judged; otherwise it is false. Never touches LOCK.
 Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged);
 
-// Of a page that claims to be from the future every mark counts, but only until that time has come: then it would be fresh
-// again. So whoever meets one that a mark has made stale or missing closes its window, or removes META, if META is still the one
-// that was judged. True: it was written. Of any other page nothing is. An error is not told: whoever comes next tries again.
+// Of a page that claims to be from the future every mark counts, but only until that time has come: then it would be
+// fresh again. So whoever meets one that a mark has made stale or missing closes its window, or removes META, if META
+// is still the one that was judged. True: it was written. Of any other page nothing is. An error is not told: whoever
+// comes next tries again.
 Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict);
 
-// A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it; and a page whose time
-// has not come yet would outlive the purge. Removes such a META, as purging the page itself does, if it is still the one
-// that was judged; otherwise it is false. Never touches LOCK.
+// A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it; and a page whose
+// time has not come yet would outlive the purge. Removes such a META, as purging the page itself does, if it is still
+// the one that was judged; otherwise it is false. Never touches LOCK.
 Task<Result<bool>> remove_purged(const Isr& isr, Page page, MetaRow judged);
 
 struct Withdrawn {

@@ -2,9 +2,9 @@
 //
 // The protocol is a set of functions over one Isr: lease.h (who may render), publish.h (a page becomes
 // current), history.h (versions, rollback), requests.h (idempotency records), invalidate.h, marks.h (what
-// invalidations have said), regenerate.h (all of it in the safe order), pages.h (reading and listing), released_bodies.h,
-// sweep.h and evict.h (cleanup), partners.h (whether table and bodies belong together). Each is a Task to be awaited on
-// any executor; blocking.h has the same operations for programs without an event loop.
+// invalidations have said), regenerate.h (all of it in the safe order), pages.h (reading and listing),
+// released_bodies.h, sweep.h and evict.h (cleanup), partners.h (whether table and bodies belong together). Each is a
+// Task to be awaited on any executor; blocking.h has the same operations for programs without an event loop.
 //
 // Errors keep the codes of the table: `ambiguous` is returned only when repeating and reading could not
 // settle what happened. `corrupt` also means a row that some writer gave an attribute of the wrong type.
@@ -48,7 +48,8 @@ struct Isr {
   Random& random = system_random();
   IsrSettings settings = {};
   StoreNames names = {};
-  // Told of bodies that nothing refers to any more, so that they need not wait for a sweep (released_bodies.h). Null: nobody is.
+  // Told of bodies that nothing refers to any more, so that they need not wait for a sweep (released_bodies.h). Null:
+  // nobody is.
   ReleasedBodies* released = nullptr;
 
   std::int64_t now() const { return epoch_seconds(clock.now()); }

@@ -53,8 +53,8 @@ using BackOffOutcome = std::variant<BackedOff, LeaseLost>;
 Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
                                      std::string owner = {});
 
-// For a render in steps, of which somebody else may publish the page: keeps in LOCK what was found of the marks after the lease
-// was acquired and before the render begins. publish() uses it where it is told of none.
+// For a render in steps, of which somebody else may publish the page: keeps in LOCK what was found of the marks after
+// the lease was acquired and before the render begins. publish() uses it where it is told of none.
 Task<Result<RefreshOutcome>> keep_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen);
 
 // The lease lasts for its length from now on. One that has expired is lost, even if nobody has taken it.

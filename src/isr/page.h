@@ -49,19 +49,19 @@ Result<void> check_tag(std::string_view tag);
 inline constexpr std::string_view kDefaultTenant = "default";
 bool is_same_tenant(std::string_view one, std::string_view other);
 
-// Where a tag's row stands: "TAG#<tag>" or, of a tenant other than `default`, "TENANT#<tenant>#TAG#<tag>". The empty tag is
-// the tenant as a whole, which all its pages carry without saying so. Both were checked.
+// Where a tag's row stands: "TAG#<tag>" or, of a tenant other than `default`, "TENANT#<tenant>#TAG#<tag>". The empty
+// tag is the tenant as a whole, which all its pages carry without saying so. Both were checked.
 std::string tag_pk(std::string_view tenant, std::string_view tag);
 
-// In which rows marks stand that concern a tenant's pages; the first is the one that is written. Before `default` counted as none,
-// its marks stood in "TENANT#default#TAG#<tag>": they still concern its pages, and no others.
+// In which rows marks stand that concern a tenant's pages; the first is the one that is written. Before `default`
+// counted as none, its marks stood in "TENANT#default#TAG#<tag>": they still concern its pages, and no others.
 std::vector<std::string> mark_pks(std::string_view tenant, std::string_view tag);
 inline std::size_t rows_of_mark(std::string_view tenant) {
   return tenant == kDefaultTenant ? 2 : 1;
 }
 
-// The folder of the page's bodies: the first 24 hex digits of its cache key's SHA-256. In a raw pk the cache key is what
-// follows "CACHE#".
+// The folder of the page's bodies: the first 24 hex digits of its cache key's SHA-256. In a raw pk the cache key is
+// what follows "CACHE#".
 inline constexpr std::size_t kBodyFolderDigits = 24;
 std::string body_folder(const Page& page);
 

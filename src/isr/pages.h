@@ -23,18 +23,18 @@ struct PageView {
   std::vector<SeenMark> seen_marks = {};  // Of view_before_render alone.
 };
 
-// Where `likely` names all tags of the page, this is one round trip; otherwise it is two. `tags`: those that the page has
-// where a writer that knows none has replaced META (restore_tags).
+// Where `likely` names all tags of the page, this is one round trip; otherwise it is two. `tags`: those that the page
+// has where a writer that knows none has replaced META (restore_tags).
 Task<Result<PageView>> view(const Isr& isr, Page page, Consistency consistency,
                             std::vector<std::string> likely = {}, std::vector<std::string> tags = {});
 
-// Consistently, with all marks that the next render is to be judged by: of the tenant, of the tags that the page has and of
-// those that it will get, as far as the caller knows. `likely` as above; it need not repeat the tags.
+// Consistently, with all marks that the next render is to be judged by: of the tenant, of the tags that the page has
+// and of those that it will get, as far as the caller knows. `likely` as above; it need not repeat the tags.
 Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector<std::string> tags,
                                           std::vector<std::string> likely = {});
 
-// The current body. Empty: the page is missing (no META, or purged). `corrupt`: META points at a body that is gone or damaged;
-// regenerating the page heals it.
+// The current body. Empty: the page is missing (no META, or purged). `corrupt`: META points at a body that is gone or
+// damaged; regenerating the page heals it.
 Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view);
 
 // Calls `each` for every page of the table, in an order of the table's own, until it returns false. Rows that

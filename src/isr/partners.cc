@@ -77,9 +77,9 @@ bool stands_as_noted(const PartnerRow& row, const StoreNames& names) {
          noted_bodies->lexically_relative(*noted_table) == bodies->lexically_relative(*table);
 }
 
-// A folder is moved with the bodies beside it. One that is elsewhere while its bodies have stayed cannot be told from a copy,
-// whose original goes on writing there. Nor can one whose original is still there, unless the original's bodies are, too, and
-// these are others: then the whole folder was copied.
+// A folder is moved with the bodies beside it. One that is elsewhere while its bodies have stayed cannot be told from a
+// copy, whose original goes on writing there. Nor can one whose original is still there, unless the original's bodies
+// are, too, and these are others: then the whole folder was copied.
 bool is_copied_folder(const PartnerRow& row, const StoreNames& names) {
   const Sameness table = same_place(row.table, names.table);
   if (table == Sameness::same) return false;
@@ -97,8 +97,8 @@ bool is_copied_store(const PartnerObject& object, const StoreNames& names) {
   return is_renamed("s3:", object.bodies, names.bodies);
 }
 
-// Whether the object was written for a table at this very place, which has been made anew since. `file:` may be a folder that
-// machines share, and the same path on each of them another table.
+// Whether the object was written for a table at this very place, which has been made anew since. `file:` may be a
+// folder that machines share, and the same path on each of them another table.
 bool was_written_for(const PartnerObject& object, const StoreNames& names) {
   const bool one_place = names.table.starts_with("dynamodb:") || names.table == "memory:" ||
                          (names.table.starts_with("lmdb:") && names.bodies.starts_with("lmdb:"));
@@ -427,8 +427,8 @@ Task<Result<void>> Introduction::take_older_bodies() {
   co_return co_await take(row, std::move(step));
 }
 
-// Whether the two are embedded, and the only ones of their folder, as they are by default: a table that used these bodies from
-// elsewhere would have had to be told so.
+// Whether the two are embedded, and the only ones of their folder, as they are by default: a table that used these
+// bodies from elsewhere would have had to be told so.
 bool stand_alone(const StoreNames& names) {
   if (!names.table.starts_with("lmdb:") || !names.bodies.starts_with("lmdb:")) return false;
   const std::filesystem::path table = *folder_in(names.table);

@@ -6,8 +6,8 @@
 // neither.
 //
 // They are introduced at the first use: the row is written and says INTRODUCING, then the object is, then the row
-// says INTRODUCED. Whoever finds them in between goes on from there, so a crash leaves no strangers. Two who introduce at
-// once agree: the row is put under a condition, and an object is never written over.
+// says INTRODUCED. Whoever finds them in between goes on from there, so a crash leaves no strangers. Two who introduce
+// at once agree: the row is put under a condition, and an object is never written over.
 //
 // Nothing is written that could make strangers of partners: a store with bodies of ours and without a name is taken
 // for the table's only where the table's own pages are found in it (stores from before they had names). Even then it
@@ -39,8 +39,8 @@ std::string_view name(Partnership partnership);  // "partners", ...
 struct PartnerReport {
   Partnership partnership = Partnership::unknown;
   std::string message = {};  // What it means, with both stores and what to do; empty between partners.
-  // Of partners that met when the store was already full: bodies written before this time, in seconds since 1970, may be
-  // another table's, and stay whether the table refers to them or not.
+  // Of partners that met when the store was already full: bodies written before this time, in seconds since 1970, may
+  // be another table's, and stay whether the table refers to them or not.
   std::optional<std::int64_t> own_since = {};
 
   bool may_write() const { return partnership != Partnership::stranger; }
@@ -56,8 +56,8 @@ Task<PartnerReport> settle_partners(const Isr& isr);
 // The same without writing anything: what settle_partners would say.
 Task<PartnerReport> ask_partners(const Isr& isr);
 
-// Makes them partners whatever they were: somebody vouches that no other table uses the bodies. A table that does so all
-// the same is a stranger from now on. May be repeated after a failure.
+// Makes them partners whatever they were: somebody vouches that no other table uses the bodies. A table that does so
+// all the same is a stranger from now on. May be repeated after a failure.
 Task<Result<void>> adopt_bodies(const Isr& isr);
 
 // `invalid` with the report's message, for whoever is about to write bodies.

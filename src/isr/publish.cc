@@ -68,8 +68,9 @@ struct Generations {
   std::int64_t next = 0;
 };
 
-// Another machine's clock may be ahead of the one the lease was acquired by, so far as clocks may differ. A row that claims to be
-// from later still (in milliseconds, say) binds nobody: who has the lease comes after all who had it before.
+// Another machine's clock may be ahead of the one the lease was acquired by, so far as clocks may differ. A row that
+// claims to be from later still (in milliseconds, say) binds nobody: who has the lease comes after all who had it
+// before.
 Generations generations_of(const Isr& isr, const Lease& lease, const PublishOptions& options,
                            const std::optional<MetaRow>& before) {
   const std::int64_t latest = std::max(isr.now(), lease.acquired_at) + isr.settings.clock_skew.count();

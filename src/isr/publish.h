@@ -29,8 +29,8 @@ struct Rendered {
   // These are for `regenerate`; what is marked so cannot be published.
   bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
   bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
-  // What it was rendered from is stale itself, says whoever rendered it. The page that stands there stays, and nobody backs
-  // off.
+  // What it was rendered from is stale itself, says whoever rendered it. The page that stands there stays, and nobody
+  // backs off.
   bool stale = false;
   std::string why_not_stored = {};  // For people, if it is not: "it sets a cookie".
 };
@@ -49,8 +49,9 @@ struct PublishOptions {
   std::optional<std::chrono::seconds> ttl = {};   // When the table may forget the page; beyond its window.
   std::optional<std::int64_t> generated_at = {};  // Default: when the lease was acquired.
   std::optional<RequestToComplete> request = {};
-  // Of tags and tenant, read consistently after the lease was acquired and before the render began. Those of tags that the page
-  // does not get are left out. Default: those in LOCK, if the lease comes without the time at which it was acquired.
+  // Of tags and tenant, read consistently after the lease was acquired and before the render began. Those of tags that
+  // the page does not get are left out. Default: those in LOCK, if the lease comes without the time at which it was
+  // acquired.
   std::vector<SeenMark> seen_marks = {};
   // Guards besides token and expiry, which are always on.
   std::optional<std::int64_t> if_version = {};  // META's version must be this one; 0: it has none.
@@ -79,7 +80,8 @@ std::string_view name(PublishRefused::Reason reason);
 
 using PublishOutcome = std::variant<Published, LeaseLost, PublishRefused>;
 
-// Before a page is rendered: whether one of these options could be published, whatever its bytes. `invalid` says what to change.
+// Before a page is rendered: whether one of these options could be published, whatever its bytes. `invalid` says what
+// to change.
 Result<void> check_to_publish(const Isr& isr, const Rendered& rendered, const PublishOptions& options);
 // Likewise under the lease: why a publish over this META would certainly be refused.
 std::optional<PublishRefused> certain_refusal(const Isr& isr, const Lease& lease,

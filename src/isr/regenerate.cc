@@ -189,8 +189,8 @@ Task<bool> Regeneration::keep_claim() {
 }
 
 Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
-  // Somebody may have been quicker between the first look and the lease. What is marked from here on, the render may have
-  // missed.
+  // Somebody may have been quicker between the first look and the lease. What is marked from here on, the render may
+  // have missed.
   auto fresh = co_await look(Look::under_the_lease);
   // One that is given back is free before its time; and whoever was quicker has taken it over, not we.
   const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease.acquired_at;

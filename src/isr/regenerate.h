@@ -28,12 +28,12 @@ struct RenderContext {
   Lease lease;
   std::optional<MetaRow> previous;  // What is being replaced.
   std::stop_token lost;  // Asked to stop when the lease is lost: nothing can be published any more.
-  // Whether there is room for a page of that many bytes; to be asked once, as soon as the size is known, if at all. Empty:
-  // there is, or it is seen later. Where there is none the page is not to be stored.
+  // Whether there is room for a page of that many bytes; to be asked once, as soon as the size is known, if at all.
+  // Empty: there is, or it is seen later. Where there is none the page is not to be stored.
   std::function<bool(std::size_t bytes)> has_room = {};
 };
-// An error (or an exception, or what is marked `failed`) publishes nothing and makes everybody back off. A renderer that was cancelled
-// (boost::system::system_error operation_aborted) gives the lease back at once instead.
+// An error (or an exception, or what is marked `failed`) publishes nothing and makes everybody back off. A renderer
+// that was cancelled (boost::system::system_error operation_aborted) gives the lease back at once instead.
 using Renderer = std::function<Task<Result<Rendered>>(RenderContext)>;
 
 // What happens on the way, for those who count.
@@ -48,16 +48,17 @@ struct RegenerateOptions {
   std::chrono::seconds lease{10};  // Refreshed every third of it while the page is rendered.
   std::string owner = {};
   PublishOptions publish = {};  // Its `request` and `seen_marks` are filled in here.
-  // Those that the page will get, as far as they are known before it is rendered. Of an invalidation of any other tag that the
-  // page does not have already, clocks decide whether it came before the render or after.
+  // Those that the page will get, as far as they are known before it is rendered. Of an invalidation of any other tag
+  // that the page does not have already, clocks decide whether it came before the render or after.
   std::vector<std::string> tags = {};
   // Those that the page is thought to have now: their marks are read in the same round trip as META.
   std::vector<std::string> likely_tags = {};
-  // The caller has just read the page and found that it is to be rendered: the first look is the one under the lease. A request
-  // with an id is looked at all the same, since it may be done.
+  // The caller has just read the page and found that it is to be rendered: the first look is the one under the lease. A
+  // request with an id is looked at all the same, since it may be done.
   bool just_looked = false;
-  // The idempotency key, and all inputs that must be the same in every retry. Empty: page and policy, so far as they are known
-  // here; request_inputs() joins them with your own. A record with one of the other hashes is of the same request, too.
+  // The idempotency key, and all inputs that must be the same in every retry. Empty: page and policy, so far as they
+  // are known here; request_inputs() joins them with your own. A record with one of the other hashes is of the same
+  // request, too.
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};
   std::vector<std::string> other_hashes = {};
@@ -73,8 +74,8 @@ struct RegenerateOptions {
   // Awaited before each attempt to take the lease. What it yields is kept until the render has ended and `storing` has
   // found a place, or the lease was found in other hands. Null: it is not to be rendered after all (NoTurn).
   std::function<Task<std::shared_ptr<void>>()> turn = {};
-  // Asked when the render has ended, with what its body takes: what it yields is kept until the regeneration has ended, in
-  // place of the turn. Null: the turn is kept. Must not throw.
+  // Asked when the render has ended, with what its body takes: what it yields is kept until the regeneration has ended,
+  // in place of the turn. Null: the turn is kept. Must not throw.
   std::function<std::shared_ptr<void>(std::size_t bytes)> storing = {};
   std::function<void(RegenerateEvent)> observe = {};
 };

@@ -1,10 +1,10 @@
 // ReleasedBodies: bodies that a write has just left without a reference, until it is safe to remove them.
 //
-// Whoever publishes, purges, withdraws or rolls back tells of the bodies that its transaction released, if the Isr has somebody
-// to be told. They stay for a grace period: a reader that has read the old pointer still finds the body. Then a consistent read of
-// the page's partition must show that no row refers to it (again), and it goes. A body of ours is referred to from its own page's
-// partition only, and never again once nothing does: a publish takes a body over from META alone, a rollback from a version's row, and
-// both make their transactions fail if that has changed.
+// Whoever publishes, purges, withdraws or rolls back tells of the bodies that its transaction released, if the Isr has
+// somebody to be told. They stay for a grace period: a reader that has read the old pointer still finds the body. Then
+// a consistent read of the page's partition must show that no row refers to it (again), and it goes. A body of ours is
+// referred to from its own page's partition only, and never again once nothing does: a publish takes a body over from
+// META alone, a rollback from a version's row, and both make their transactions fail if that has changed.
 //
 // The queue is bounded and forgets; what it forgets, the sweep finds (sweep.h). May be used from any thread.
 #pragma once
@@ -52,10 +52,11 @@ class ReleasedBodies {
   std::uint64_t forgotten_ = 0;
 };
 
-// Tells that a write has taken this reference away, if there is anybody to tell and the body is one of ours of that page.
+// Tells that a write has taken this reference away, if there is anybody to tell and the body is one of ours of that
+// page.
 void tell_released(const Isr& isr, const Page& page, const std::string& s3_key);
-// The same of a META that is gone or points elsewhere. One that named a version says nothing: the version's row goes on to
-// name the body, perhaps until META does so again, and whoever removes that row tells.
+// The same of a META that is gone or points elsewhere. One that named a version says nothing: the version's row goes on
+// to name the body, perhaps until META does so again, and whoever removes that row tells.
 void tell_released(const Isr& isr, const Page& page, const MetaRow& meta);
 
 struct RemovedBodies {
@@ -63,9 +64,9 @@ struct RemovedBodies {
   std::uint64_t referenced = 0;  // Some row refers to them after all, or another table may: they stay.
 };
 
-// Removes up to `most` bodies that isr.released has had for the grace period and that no row refers to. After an error that
-// may pass, those that it was about to remove are queued again. The report is that of table and bodies (partners.h): who are not partners lose
-// nothing, and bodies from before the partnership stay.
+// Removes up to `most` bodies that isr.released has had for the grace period and that no row refers to. After an error
+// that may pass, those that it was about to remove are queued again. The report is that of table and bodies
+// (partners.h): who are not partners lose nothing, and bodies from before the partnership stay.
 Task<Result<RemovedBodies>> remove_released(const Isr& isr, PartnerReport partners, Duration grace,
                                             std::size_t most);
 

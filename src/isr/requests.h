@@ -42,14 +42,14 @@ struct PublishPolicy {
   int history = 0;
   std::optional<std::chrono::seconds> ttl = {};
 };
-// The inputs of a request by default: `page` (its pk, which is made of tenant and cache key), `revalidate_seconds`, `history`,
-// `ttl_seconds`; and the caller's own. No name of the caller's takes the place of one of these four.
+// The inputs of a request by default: `page` (its pk, which is made of tenant and cache key), `revalidate_seconds`,
+// `history`, `ttl_seconds`; and the caller's own. No name of the caller's takes the place of one of these four.
 inline constexpr std::array<std::string_view, 4> kInputsOfPolicy = {"page", "history", "revalidate_seconds",
                                                                     "ttl_seconds"};
 std::map<std::string, std::string> request_inputs(const Page& page, const PublishPolicy& policy,
                                                   std::map<std::string, std::string> own = {});
-// The hashes of the same request by whoever knows nothing of its policy: an earlier version of this library, a service that
-// hashes its own inputs alone, and, where there are none, the page alone.
+// The hashes of the same request by whoever knows nothing of its policy: an earlier version of this library, a service
+// that hashes its own inputs alone, and, where there are none, the page alone.
 std::vector<std::string> hashes_without_policy(const Page& page,
                                                const std::map<std::string, std::string>& own);
 
@@ -78,7 +78,8 @@ using ClaimOutcome =
     std::variant<RequestClaim, RequestCompleted, RequestInProgress, RequestMismatch, RequestFailed>;
 
 // Makes the record, or takes over one whose worker has died or has handed it back. It is in progress for that
-// long; extend it while the work runs. A record that has one of the `other_hashes` is of the same request, too, and keeps it.
+// long; extend it while the work runs. A record that has one of the `other_hashes` is of the same request, too, and
+// keeps it.
 Task<Result<ClaimOutcome>> claim(const Isr& isr, Page page, std::string id, std::string hash,
                                  std::chrono::seconds in_progress,
                                  std::vector<std::string> other_hashes = {});

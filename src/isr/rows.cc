@@ -103,7 +103,8 @@ void set_if(Attributes& attributes, std::string name, const std::vector<std::str
   if (!values.empty()) attributes.set(std::move(name), StringSet(values));
 }
 
-// A mark that was seen, as META and LOCK have it: "3 1794746425 0 0 news", the row's counts and times and the tag; 0 is none.
+// A mark that was seen, as META and LOCK have it: "3 1794746425 0 0 news", the row's counts and times and the tag; 0 is
+// none.
 std::string to_text(const SeenMark& seen) {
   const TagRow& row = seen.row;
   return std::to_string(row.invalidations) + ' ' + std::to_string(row.invalidated_at.value_or(0)) + ' ' +

@@ -24,7 +24,8 @@ inline constexpr std::string_view kLockSk = "LOCK";
 inline constexpr std::string_view kVersionPrefix = "VER#";
 inline constexpr std::string_view kRequestPrefix = "REQ#";
 
-// The row of a tag, or of a tenant as a whole. Each change raises a count, so that two states of the row are never the same.
+// The row of a tag, or of a tenant as a whole. Each change raises a count, so that two states of the row are never the
+// same.
 struct TagRow {
   std::optional<std::int64_t> invalidated_at = {};  // Renders that began at or before it are stale,
   std::optional<std::int64_t> purged_at = {};       // and at or before this one, missing.
@@ -81,7 +82,8 @@ struct LockRow {
   // The token under which everybody waits after a failure. Whoever takes the lease puts another into lease_token, also
   // if it knows nothing of this one.
   std::optional<std::string> backoff_token = {};
-  // Of a render in steps: the marks that it found before it began, for whoever publishes under this lease. Sorted by tag.
+  // Of a render in steps: the marks that it found before it began, for whoever publishes under this lease. Sorted by
+  // tag.
   std::vector<SeenMark> seen_marks = {};
 
   // Nobody has it: it only keeps everybody waiting.

@@ -1,5 +1,6 @@
-// Cleanup of a whole table and its bodies. Nothing depends on it: a row past its ttl and a body that nobody refers to mean nothing
-// any more. What a publish releases is removed sooner (released_bodies.h); this finds what that has forgotten.
+// Cleanup of a whole table and its bodies. Nothing depends on it: a row past its ttl and a body that nobody refers to
+// mean nothing any more. What a publish releases is removed sooner (released_bodies.h); this finds what that has
+// forgotten.
 //
 // Rows are deleted where the table does not expire them itself, and only if their ttl is still the one that was
 // seen. Bodies are deleted if they are ours (by the form of their keys), older than the grace period, found
@@ -7,8 +8,8 @@
 // touched.
 //
 // Beside another table's bodies every one of them would be an orphan. So nothing is deleted, and the error names both
-// stores and what to do, unless table and bodies are partners (partners.h); where a row that may refer to a body cannot be
-// understood; and where the table refers to nothing at all while there are bodies that would go.
+// stores and what to do, unless table and bodies are partners (partners.h); where a row that may refer to a body cannot
+// be understood; and where the table refers to nothing at all while there are bodies that would go.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,8 @@ struct SweepOptions {
   std::chrono::seconds grace{3600};
   // Rows and bodies that are looked at within a second; empty: as fast as it goes.
   std::optional<std::uint64_t> pace = {};
-  // Asked between two steps; a sweep that stops is `unavailable`, and the next one goes on with the bodies where it was.
+  // Asked between two steps; a sweep that stops is `unavailable`, and the next one goes on with the bodies where it
+  // was.
   std::stop_token stop = {};
 };
 
@@ -54,7 +56,8 @@ struct SweepReport {
 Task<Result<SweepReport>> sweep(const Isr& isr, SweepOptions options,
                                 std::function<void(const SweepReport&)> progress = {});
 
-// The same by one node of the fleet at a time, under a lease of its own (docs/formats.md, GC#SWEEP). A dry run needs none.
+// The same by one node of the fleet at a time, under a lease of its own (docs/formats.md, GC#SWEEP). A dry run needs
+// none.
 using SweepOutcome = std::variant<SweepReport, LeaseHeld>;
 Task<Result<SweepOutcome>> sweep_alone(const Isr& isr, SweepOptions options, std::string owner,
                                        std::function<void(const SweepReport&)> progress = {});

@@ -331,8 +331,8 @@ bool AccessLogFile::wait_for_room(Duration deadline) const {
   return ::poll(&writable, 1, static_cast<int>(limit)) == 1 && (writable.revents & (POLLERR | POLLHUP)) == 0;
 }
 
-// What to write at once. A pipe takes up to PIPE_BUF bytes whole or not at all, so that whole lines of no more than that
-// are never torn: not by a slow reader, not by another process that writes there, not by our own death.
+// What to write at once. A pipe takes up to PIPE_BUF bytes whole or not at all, so that whole lines of no more than
+// that are never torn: not by a slow reader, not by another process that writes there, not by our own death.
 std::string_view AccessLogFile::piece_of(std::string_view lines) const {
   if (kind_ != Kind::pipe && kind_ != Kind::blocking) return lines;
   if (lines.size() <= PIPE_BUF) return lines;

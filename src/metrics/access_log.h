@@ -44,8 +44,8 @@ struct AccessRecord {
 // Appends the line with its end; nothing for AccessLog::off. Allocates only when `to` must grow.
 //
 // text: 2026-11-15T14:44:51.123Z 127.0.0.1 GET example.org /news?id=1 200 5120 0.412ms hit route=/news agent="curl/8 x"
-//       A value that is not plain stands in quotes, with \" \\ \n \xHH (a byte) \u{HHHH} (a character) in it; an empty one
-//       is -, or left out where it has a name.
+//       A value that is not plain stands in quotes, with \" \\ \n \xHH (a byte) \u{HHHH} (a character) in it; an empty
+//       one is -, or left out where it has a name.
 // json: {"time":"...","peer":"...","method":...,"status":200,"bytes":5120,"duration_ms":0.412,"state":"hit",...}
 //       Empty members are left out; a byte that is not UTF-8 becomes U+FFFD.
 void format(const AccessRecord& record, AccessLog style, std::string& to);
@@ -86,8 +86,8 @@ class AccessLogFile {
   std::string rest_;  // Of a line whose beginning is written.
 };
 
-// The lines of one event loop, gathered until there are 64 KiB of them or flush() is called. On that loop's thread only,
-// but for lost(); flush() checks that if it is told the loop, and whoever writes has checked it for the request.
+// The lines of one event loop, gathered until there are 64 KiB of them or flush() is called. On that loop's thread
+// only, but for lost(); flush() checks that if it is told the loop, and whoever writes has checked it for the request.
 class AccessLogWriter {
  public:
   AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style,

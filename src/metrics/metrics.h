@@ -1,7 +1,7 @@
 // Metrics: what Prometheus reads at /metrics. docs/metrics.md lists the families; a test compares the two.
 //
-// What a hit counts is counted in an object of its event loop (LoopMetrics): no lock, and no cache line that another core
-// writes to. Everything else is rarer and counted by atomics. All is added up when somebody asks.
+// What a hit counts is counted in an object of its event loop (LoopMetrics): no lock, and no cache line that another
+// core writes to. Everything else is rarer and counted by atomics. All is added up when somebody asks.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace facetheory {
 
-// As x-facetheory-isr has them; the most frequent first. "refused" is what the gateway answered all by itself (400, 431,
-// no tenant), "own" likewise where nothing was wrong (OPTIONS *); "other" whatever is not in this list.
+// As x-facetheory-isr has them; the most frequent first. "refused" is what the gateway answered all by itself (400,
+// 431, no tenant), "own" likewise where nothing was wrong (OPTIONS *); "other" whatever is not in this list.
 inline constexpr std::array<std::string_view, 12> kRequestStates = {
     "hit",      "stale",  "miss",   "wait-hit", "pass", "stale-metadata-error",
     "uncached", "absent", "failed", "refused",  "own",  "other"};

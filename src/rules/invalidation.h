@@ -21,14 +21,14 @@ struct Invalidation {
   friend bool operator==(const Invalidation&, const Invalidation&) = default;
 };
 
-// Empty unless the method is unsafe and the status 2xx or 3xx. `origin`: "https://example.com", the port only where it is
-// not the scheme's own, in lower case. `target`: the request's, in origin form.
+// Empty unless the method is unsafe and the status 2xx or 3xx. `origin`: "https://example.com", the port only where it
+// is not the scheme's own, in lower case. `target`: the request's, in origin form.
 Invalidation invalidated_by(std::string_view method, std::string_view origin, std::string_view target,
                             int status, const Headers& response);
 
 // Whether a request to that host comes from a page of the same site, or from no page at all. Browsers say so in
-// Sec-Fetch-Site, older ones in Origin (whose host then must be the same); who says neither is a program, or somebody who
-// pretends to be one.
+// Sec-Fetch-Site, older ones in Origin (whose host then must be the same); who says neither is a program, or somebody
+// who pretends to be one.
 bool is_same_site(const Headers& request, std::string_view host);
 
 // The target that a reference (RFC 3986, 5.2) leads to, if it is on that origin; without its fragment, dot segments

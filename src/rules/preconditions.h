@@ -35,8 +35,8 @@ struct PageAnswer {
 };
 
 // In the order of RFC 9110, 13.2.2: If-None-Match, else If-Modified-Since; then Range, if If-Range allows. If-Match and
-// If-Unmodified-Since are the origin's (RequestRules::for_origin). Conditions on anything but a 2xx are ignored, ranges on
-// anything but a 200. Several ranges are answered with the whole page.
+// If-Unmodified-Since are the origin's (RequestRules::for_origin). Conditions on anything but a 2xx are ignored, ranges
+// on anything but a 200. Several ranges are answered with the whole page.
 PageAnswer evaluate(std::string_view method, const Headers& request, const PageValidators& page,
                     std::int64_t now);
 

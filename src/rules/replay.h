@@ -19,14 +19,14 @@ namespace facetheory {
 // Cache-Control, Cookie, Authorization and what else guards the page cannot be named away.
 Headers end_to_end(const Headers& headers);
 
-// The protocol that the request wants to go on with: "Connection: upgrade" and an Upgrade that names it; without both it is
-// none. Nor is it in HTTP/1.0 (RFC 9110, 7.8). Nor is h2c: through it a client could speak to the origin past everything
-// that is decided here.
+// The protocol that the request wants to go on with: "Connection: upgrade" and an Upgrade that names it; without both
+// it is none. Nor is it in HTTP/1.0 (RFC 9110, 7.8). Nor is h2c: through it a client could speak to the origin past
+// everything that is decided here.
 std::optional<std::string> wanted_protocol(const Headers& headers, int minor_version);
 
-// What this gateway adds to the Via of a message that it has received in HTTP/1.<minor_version> (RFC 9110, 7.6.3). Clients are
-// told what all gateways are called. The origin is told the name of this one, by which it knows a request that comes back to
-// it from one that another gateway passes on.
+// What this gateway adds to the Via of a message that it has received in HTTP/1.<minor_version> (RFC 9110, 7.6.3).
+// Clients are told what all gateways are called. The origin is told the name of this one, by which it knows a request
+// that comes back to it from one that another gateway passes on.
 std::string via(int minor_version, std::string_view pseudonym = "facetheory");
 // "facetheory-0b9c5ad26b1f", for one process: nobody can guess it, and so nobody can have requests taken for its own.
 std::string new_pseudonym(Random& random);
@@ -42,8 +42,8 @@ struct ReplayedHeaders {
 };
 
 // The fields of a response that are worth storing: end to end; without those that are made anew for each answer
-// (Content-Length, Age, ETag: the page has its own place for it), without cookies and what else is meant for one client,
-// without `withheld` (lower case: private="..." and no-cache="...").
+// (Content-Length, Age, ETag: the page has its own place for it), without cookies and what else is meant for one
+// client, without `withheld` (lower case: private="..." and no-cache="...").
 ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::string>& withheld = {});
 
 // The stored fields after a 304 (RFC 9111, 3.2): each that it carries takes the place of those stored under its name,
@@ -52,8 +52,9 @@ ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modi
                           const std::vector<std::string>& withheld = {});
 
 // Of the stored fields: false for those that are kept for caches like this one (Cache-Tag, Surrogate-Key,
-// Surrogate-Control), for `age`, which is the age that the page had when it was asked for, and for what no page can have:
-// fields of one connection, of a body's length, of one client. Other writers, and people, may have stored them all the same.
+// Surrogate-Control), for `age`, which is the age that the page had when it was asked for, and for what no page can
+// have: fields of one connection, of a body's length, of one client. Other writers, and people, may have stored them
+// all the same.
 bool sent_to_clients(std::string_view name);
 
 // Whether a field of the page belongs into a 304 (RFC 9110, 15.4.5): not what describes a body that is not sent.

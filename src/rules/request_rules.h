@@ -40,9 +40,9 @@ struct RequestRules {
 
 RequestRules read_rules(std::string_view method, const Headers& request, const RequestPolicy& policy = {});
 
-// Whether a page of that age may answer without the origin being asked first. `fresh_for`: seconds of freshness left, not
-// above 0 when it is stale. `stale_allowed`: origin and route let it be served that stale; even so the request may refuse
-// it, and max-stale may ask for it or set a limit. `stale_forbidden`: the origin forbids it, max-stale or not.
+// Whether a page of that age may answer without the origin being asked first. `fresh_for`: seconds of freshness left,
+// not above 0 when it is stale. `stale_allowed`: origin and route let it be served that stale; even so the request may
+// refuse it, and max-stale may ask for it or set a limit. `stale_forbidden`: the origin forbids it, max-stale or not.
 struct PageAge {
   std::int64_t age = 0;
   std::int64_t fresh_for = 0;

@@ -1,13 +1,14 @@
 // Whether a response may be stored by this shared cache, and for how long (RFC 9111, 3 and 4.2): a pure function of
 // request, response, times and the route's policy. Times are whole seconds since 1970.
 //
-// Freshness comes from the first of: the targeted fields (CDN-Cache-Control), in whose presence Cache-Control and Expires
-// do not count; s-maxage; max-age; Expires; the route. A page's window begins when it was asked for, since generated_at is
-// the time of the request: the age that the response had already then is taken off. Whoever gives the window also says
-// what may be served after it: the origin by stale-while-revalidate and stale-if-error, or else the route by its mode.
+// Freshness comes from the first of: the targeted fields (CDN-Cache-Control), in whose presence Cache-Control and
+// Expires do not count; s-maxage; max-age; Expires; the route. A page's window begins when it was asked for, since
+// generated_at is the time of the request: the age that the response had already then is taken off. Whoever gives the
+// window also says what may be served after it: the origin by stale-while-revalidate and stale-if-error, or else the
+// route by its mode.
 //
-// Never stored: answers to other methods than GET; 206, 304, 5xx, and 4xx other than 404 and 410, which say more about one
-// request than about the page; no-store, private, Set-Cookie, Vary: *; event streams, which have no end; answers to
+// Never stored: answers to other methods than GET; 206, 304, 5xx, and 4xx other than 404 and 410, which say more about
+// one request than about the page; no-store, private, Set-Cookie, Vary: *; event streams, which have no end; answers to
 // Authorization unless the origin says that they are for everyone (RFC 9111, 3.5); what neither the origin nor the
 // route gives a lifetime, unless the origin wants it to be validated each time (no-cache).
 #pragma once

@@ -1,4 +1,5 @@
-// AnswerWriter: how one answer is written in HTTP/1.1: its head, the framing of its body, its end. It sends nothing itself.
+// AnswerWriter: how one answer is written in HTTP/1.1: its head, the framing of its body, its end. It sends nothing
+// itself.
 #pragma once
 
 #include <array>
@@ -44,8 +45,8 @@ class AnswerWriter {
   // Whether the body of a whole answer is left out.
   bool leaves_out_body(int status) const { return to_head_ || has_no_body(status); }
 
-  // The head of an answer or, with a status below 200, of an interim one. `date_field` stands there unless the fields have
-  // a date; `closes`: the connection ends with this answer.
+  // The head of an answer or, with a status below 200, of an interim one. `date_field` stands there unless the fields
+  // have a date; `closes`: the connection ends with this answer.
   std::string head(int status, const Headers& headers, std::optional<std::uint64_t> length,
                    std::string_view date_field, bool closes) const;
 

@@ -1,7 +1,8 @@
 // ClientSocket: the descriptor of one client's connection, and who watches it.
 //
 // While a connection waits for requests its loop's Readiness watches the socket, at the price of no system call per
-// request. While a coroutine answers, the socket is Asio's. It is never both's. For .cc files only, since it needs Asio.
+// request. While a coroutine answers, the socket is Asio's. It is never both's. For .cc files only, since it needs
+// Asio.
 #pragma once
 
 #include <memory>

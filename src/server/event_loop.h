@@ -14,8 +14,9 @@
 
 namespace facetheory {
 
-// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it. Requests of the same
-// `round` were seen to come at the same time, moments ago, and one look at the clock will do for them. 0: it came alone.
+// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it. Requests of the
+// same `round` were seen to come at the same time, moments ago, and one look at the clock will do for them. 0: it came
+// alone.
 using ReadyAnswers =
     std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer, std::uint64_t round)>;
 

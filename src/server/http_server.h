@@ -32,8 +32,8 @@ class HttpServer {
   explicit HttpServer(std::vector<EventLoop> loops, ServerLimits limits = {});
   ~HttpServer();
 
-  // Begins to accept, on one address after the other. "127.0.0.1", "::"; port 0 takes a free one. An address that is taken
-  // is `invalid`, and the message names it. The port.
+  // Begins to accept, on one address after the other. "127.0.0.1", "::"; port 0 takes a free one. An address that is
+  // taken is `invalid`, and the message names it. The port.
   Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
 
   // For connections that are accepted from now on.

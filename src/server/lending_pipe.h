@@ -1,5 +1,5 @@
-// LendingPipe: sends bytes from where they are. What send() is given the system copies; what comes through a pipe it takes
-// by reference. Of an answer of 128 KiB the copy is a third.
+// LendingPipe: sends bytes from where they are. What send() is given the system copies; what comes through a pipe it
+// takes by reference. Of an answer of 128 KiB the copy is a third.
 //
 // On one thread: whoever needs one has one for each thread (thread_local in unsent_answer.cc), so that none can be met
 // elsewhere.
@@ -20,11 +20,13 @@ class LendingPipe {
   LendingPipe(const LendingPipe&) = delete;
   LendingPipe& operator=(const LendingPipe&) = delete;
 
-  // Takes the beginning of `head`, `added` and `body`, one behind the other; how many bytes, which is all where the pipe has
-  // room. The body is lent, and must be of FixedBytes. 0: no descriptors, no memory, or no system that can do it.
+  // Takes the beginning of `head`, `added` and `body`, one behind the other; how many bytes, which is all where the
+  // pipe has room. The body is lent, and must be of FixedBytes. 0: no descriptors, no memory, or no system that can do
+  // it.
   std::size_t take(std::string_view head, std::string_view added, std::string_view body);
 
-  // Sends what it took; how much of that the socket took, or -1, as with send(). The rest is dropped: after -1, all of it.
+  // Sends what it took; how much of that the socket took, or -1, as with send(). The rest is dropped: after -1, all of
+  // it.
   ssize_t pass_on(int socket);
 
  private:

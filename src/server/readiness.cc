@@ -12,7 +12,8 @@ namespace {
 namespace asio = boost::asio;
 
 // A busy server finds the next ones ready when it has seen to these, and to look is cheaper than to have Asio wait. But
-// whatever else runs on the thread has its turn after a tenth of a millisecond or two: an answer that is no hit takes several.
+// whatever else runs on the thread has its turn after a tenth of a millisecond or two: an answer that is no hit takes
+// several.
 constexpr int kMostAtOnce = 16;
 
 }  // namespace

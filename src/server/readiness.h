@@ -42,8 +42,8 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
   void start();
   void close();
 
-  // Keeps the owner until its socket is removed, and tells it at once of what is there already. False: the system has no
-  // room for another.
+  // Keeps the owner until its socket is removed, and tells it at once of what is there already. False: the system has
+  // no room for another.
   bool add(int socket, std::shared_ptr<Owner> owner);
   void remove(int socket);
 

@@ -52,8 +52,8 @@ std::shared_ptr<const std::string> large_body() {
   return body;
 }
 
-// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not be
-// copied, "/round" with the number of its round in brackets; whatever else there is goes to a handler.
+// "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not
+// be copied, "/round" with the number of its round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
   void serve(ServerLimits limits = {}) {

@@ -341,7 +341,8 @@ Task<void> ServerConnection::answer() {
     [[maybe_unused]] auto sent = co_await respond(std::move(response));
   }
   if (answer_.state() != AnswerWriter::State::ended) {
-    // The client must see that something is missing. Where it would take an orderly end for the end of the answer, there is none.
+    // The client must see that something is missing. Where it would take an orderly end for the end of the answer,
+    // there is none.
     if (answer_.state() == AnswerWriter::State::until_close) socket_.reset_when_closed();
     close();
     co_return;

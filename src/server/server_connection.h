@@ -1,11 +1,11 @@
 // ServerConnection: one client's connection in HTTP/1.1. It reads requests, has them answered one after the other, and
 // goes.
 //
-// It lives on its event loop and is touched by that thread only, which is checked where it is told of something. While it
-// waits for a request it owns no buffer: what comes is read into one of the loop's, and kept only if a request is not
-// complete. Deadlines are numbers, which the loop looks at several times a second, so that a request sets no timer.
-// ClientSocket says who watches the socket, RequestBody takes a body apart, AnswerWriter writes an answer. For .cc files
-// only, since it needs Asio.
+// It lives on its event loop and is touched by that thread only, which is checked where it is told of something. While
+// it waits for a request it owns no buffer: what comes is read into one of the loop's, and kept only if a request is
+// not complete. Deadlines are numbers, which the loop looks at several times a second, so that a request sets no timer.
+// ClientSocket says who watches the socket, RequestBody takes a body apart, AnswerWriter writes an answer. For .cc
+// files only, since it needs Asio.
 #pragma once
 
 #include <chrono>

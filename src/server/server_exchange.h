@@ -1,8 +1,8 @@
 // ServerExchange: one request and the way to answer it, whatever kind of connection it came on.
 //
 // This is the seam between protocols and pages: handlers know nothing of how a request was framed, and a connection
-// (server_connection.h is HTTP/1.1) knows nothing of what answers it. Another protocol is another class that derives from
-// ServerExchange.
+// (server_connection.h is HTTP/1.1) knows nothing of what answers it. Another protocol is another class that derives
+// from ServerExchange.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class ServerExchange {
   // A whole answer.
   virtual Task<Result<void>> respond(ServerResponse response) = 0;
 
-  // An answer in pieces. Without a length it is chunked, or ends with the connection for a client of HTTP/1.0. No body is
-  // sent to HEAD, nor with 204 and 304, whatever is written.
+  // An answer in pieces. Without a length it is chunked, or ends with the connection for a client of HTTP/1.0. No body
+  // is sent to HEAD, nor with 204 and 304, whatever is written.
   virtual Task<Result<void>> begin(int status, Headers headers, std::optional<std::uint64_t> length) = 0;
   virtual Task<Result<void>> write(std::string_view piece) = 0;  // `piece` lives until it returns.
   virtual Task<Result<void>> finish(Headers trailers) = 0;
@@ -60,9 +60,9 @@ class ServerExchange {
   // 100, 103 and others that come before the answer.
   virtual Task<Result<void>> interim(int status, Headers headers) = 0;
 
-  // Returns when the connection broke. A client that has only ended its own side (shutdown(SHUT_WR)) may still read, and has
-  // not left; one that closed its connection looks the same until something is written to it. Only once the request's
-  // body has been read.
+  // Returns when the connection broke. A client that has only ended its own side (shutdown(SHUT_WR)) may still read,
+  // and has not left; one that closed its connection looks the same until something is written to it. Only once the
+  // request's body has been read.
   virtual Task<void> client_left() = 0;
 
   // Asked to stop, within a second or so, when the connection broke or the client has ended its own side before it was

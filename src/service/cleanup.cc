@@ -32,8 +32,8 @@ using std::chrono::seconds;
 constexpr std::size_t kBodiesAtOnce = 500;
 constexpr std::size_t kPagesAtOnce = 400;
 constexpr int kInUse = 2;  // As CleanupParts::warmth has it.
-// For a reader that has read the pointer of a page just before it was evicted. One that comes later finds no body, and the
-// page is rendered again.
+// For a reader that has read the pointer of a page just before it was evicted. One that comes later finds no body, and
+// the page is rendered again.
 constexpr milliseconds kEvictedBodyStays{300};
 // For a reader that has read, or still believes, the pointer of a page that lives on.
 constexpr seconds kReleasedBodyStays{1};
@@ -283,8 +283,9 @@ Task<void> Cleanup::State::measure() {
   parts_.budget.measured(table.value_or(DiskUse{}) + bodies->value_or(DiskUse{}));
 }
 
-// A process knows what it has added and evicted itself. What others have, and which pages were purged or never published, a count
-// shows: at the start, now and then, and more often near the limit. An embedded table also tells whether anything has changed.
+// A process knows what it has added and evicted itself. What others have, and which pages were purged or never
+// published, a count shows: at the start, now and then, and more often near the limit. An embedded table also tells
+// whether anything has changed.
 bool Cleanup::State::count_is_due() const {
   if (!parts_.budget.limits_pages()) return false;
   if (!counted_at_) return true;
@@ -439,8 +440,8 @@ Task<bool> Cleanup::State::evict() {
   co_return evicted->pages > 0 || now() >= evict_again_at_;
 }
 
-// After one in vain pages that are in use go, too. Where that was in vain as well, all are pinned, being rendered, or others':
-// looking at them again at once would change nothing.
+// After one in vain pages that are in use go, too. Where that was in vain as well, all are pinned, being rendered, or
+// others': looking at them again at once would change nothing.
 void Cleanup::State::end_round() {
   const bool vain = std::exchange(gone_in_this_round_, 0) == 0;
   const bool from_before = std::exchange(from_before_in_this_round_, 0) > 0;

@@ -1,4 +1,5 @@
-// How many files and sockets this process may have open (RLIMIT_NOFILE), and how many a gateway may need. From any thread.
+// How many files and sockets this process may have open (RLIMIT_NOFILE), and how many a gateway may need. From any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// FolderWatch: notices that the folder of a store was deleted or replaced while the gateway has it open. Other processes use
-// what stands there now, and what this one wrote would be lost. May be used from any thread.
+// FolderWatch: notices that the folder of a store was deleted or replaced while the gateway has it open. Other
+// processes use what stands there now, and what this one wrote would be lost. May be used from any thread.
 #pragma once
 
 #include <mutex>
@@ -14,8 +14,8 @@ namespace facetheory {
 
 class FolderWatch {
  public:
-  // From now on, if the URI names a folder (lmdb:, file:). The store has just been opened. Warns of a folder that others may
-  // read or write.
+  // From now on, if the URI names a folder (lmdb:, file:). The store has just been opened. Warns of a folder that
+  // others may read or write.
   void watch(std::string store, const std::string& uri);
 
   // Looks at all of them and logs what has changed. Asks the file system, and may wait for it.

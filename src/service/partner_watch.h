@@ -1,8 +1,8 @@
 // PartnerWatch: sees to it that a running gateway writes only to bodies that are its table's (isr/partners.h).
 //
-// The first look is taken when the stores are opened, and others now and then, so that neither an outage nor somebody who
-// adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none is
-// removed; pages that are there are served, and others passed on. May be used from any thread. For .cc files only.
+// The first look is taken when the stores are opened, and others now and then, so that neither an outage nor somebody
+// who adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none
+// is removed; pages that are there are served, and others passed on. May be used from any thread. For .cc files only.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,8 @@ namespace facetheory {
 
 class PartnerWatch {
  public:
-  // Looks are taken on the executor, again after `until_known` while a store cannot be asked, and else after twelve times that. The stores outlive it, and the executor's loop must run until it is gone.
+  // Looks are taken on the executor, again after `until_known` while a store cannot be asked, and else after twelve
+  // times that. The stores outlive it, and the executor's loop must run until it is gone.
   PartnerWatch(const boost::asio::any_io_executor& executor, Table& table, BodyStore& bodies,
                StoreNames names, std::chrono::milliseconds until_known = std::chrono::seconds(5));
   ~PartnerWatch();  // Waits for a look that is being taken.

@@ -53,9 +53,9 @@ namespace asio = boost::asio;
 // limits.page_bytes long.
 constexpr std::chrono::seconds kTableReadLimit{2};
 constexpr std::chrono::seconds kBodyReadLimit{3};
-// What any store is given to acknowledge a write. A transaction takes some milliseconds, a flush of a slow disk some hundred: one
-// that takes as long as this hangs. Less than a lease of ten seconds lasts after a third of it, so that a refresh which hangs
-// is tried again before its end; one of less than six seconds may be lost by it.
+// What any store is given to acknowledge a write. A transaction takes some milliseconds, a flush of a slow disk some
+// hundred: one that takes as long as this hangs. Less than a lease of ten seconds lasts after a third of it, so that a
+// refresh which hangs is tried again before its end; one of less than six seconds may be lost by it.
 constexpr std::chrono::seconds kTableWriteLimit{2};
 constexpr std::chrono::seconds kBodyWriteLimit{3};
 
@@ -71,8 +71,8 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-// Of config.memory, the parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers; the
-// rest is for bodies.
+// Of config.memory, the parts for answers that are kept ready, for bodies once more, as they are sent, and for
+// pointers; the rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
 }

@@ -1,7 +1,7 @@
 // Service: the gateway as it runs: its table and bodies, the engine, event loops on threads of their own, listeners.
 //
-// One thread per event loop answers clients; one more renders, compresses and looks after the stores, so that none of that
-// holds up who gets a page from memory. May be used from any thread, one call at a time.
+// One thread per event loop answers clients; one more renders, compresses and looks after the stores, so that none of
+// that holds up who gets a page from memory. May be used from any thread, one call at a time.
 #pragma once
 
 #include <cstddef>
@@ -37,15 +37,15 @@ std::size_t event_loops_of(const Config& config);
 // How a service ended.
 struct Stopped {
   std::size_t connections_cut = 0;  // Those still being answered at the end of limits.drain_timeout.
-  // False: pages are still being rendered, purged or cleaned up, or a store has not ended a write; the destructor waits for
-  // that.
+  // False: pages are still being rendered, purged or cleaned up, or a store has not ended a write; the destructor waits
+  // for that.
   bool renders_ended = true;
 };
 
 class Service {
  public:
-  // Opens the stores and begins to answer. Errors are `invalid` where the configuration or the machine must change first:
-  // an address that is taken, a table that does not exist.
+  // Opens the stores and begins to answer. Errors are `invalid` where the configuration or the machine must change
+  // first: an address that is taken, a table that does not exist.
   static Result<std::unique_ptr<Service>> start(Config config, ServiceOptions options = {});
   ~Service();  // Stops it.
 
@@ -53,10 +53,9 @@ class Service {
   const std::vector<ListenAddress>& listening() const;
   const std::optional<ListenAddress>& admin() const;
 
-  // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and stays
-  // as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl, access_log,
-  // limits.renders,
-  // limits.queued_renders.
+  // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and
+  // stays as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl,
+  // access_log, limits.renders, limits.queued_renders.
   std::vector<std::string> reload(Config config);
 
   // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.

@@ -1,9 +1,10 @@
 // StorageBudget: how much pages may take, on this machine's disk and by their number, and whether one more may come.
 //
-// The disk is an embedded store's. Its files never shrink, and have to be longer than what is used in them, since room that was
-// freed lies in pieces. So pages are evicted from four fifths of the budget on, and from nine tenths on new ones are not stored;
-// and when the files come near the budget, from less on, down to one half: then new pages find room in what is free. What was
-// admitted since the last measurement is added to it, so that a crowd of new pages cannot rush past. May be used from any thread.
+// The disk is an embedded store's. Its files never shrink, and have to be longer than what is used in them, since room
+// that was freed lies in pieces. So pages are evicted from four fifths of the budget on, and from nine tenths on new
+// ones are not stored; and when the files come near the budget, from less on, down to one half: then new pages find
+// room in what is free. What was admitted since the last measurement is added to it, so that a crowd of new pages
+// cannot rush past. May be used from any thread.
 #pragma once
 
 #include <atomic>
@@ -27,8 +28,8 @@ class StorageBudget {
 
   // As of now; what was admitted before is in it.
   void measured(DiskUse use);
-  // Pages are counted from now on. Of those that are admitted meanwhile nobody can tell whether the count has them: they are
-  // added to it.
+  // Pages are counted from now on. Of those that are admitted meanwhile nobody can tell whether the count has them:
+  // they are added to it.
   void counting();
   void counted(std::uint64_t pages);
   void evicted(std::uint64_t pages);

@@ -10,8 +10,8 @@
 
 namespace facetheory {
 
-// Passes on all that it is told. Of each operation it logs the first failure, and then one a minute at most while failures
-// go on. The clock must outlive it.
+// Passes on all that it is told. Of each operation it logs the first failure, and then one a minute at most while
+// failures go on. The clock must outlive it.
 StoreObserver with_warnings(StoreObserver observer, std::string store, Clock& clock = system_clock());
 
 }  // namespace facetheory

@@ -33,8 +33,8 @@ std::string allowed_methods(const Site& site, const RequestTarget& target) {
   return text_of(allowed);
 }
 
-// RFC 9112, 3.2.4: "*", or what a proxy is sent instead of it, a URL without path and query. The server is this gateway,
-// behind whose routes there may be several origins, of which none can speak for the others.
+// RFC 9112, 3.2.4: "*", or what a proxy is sent instead of it, a URL without path and query. The server is this
+// gateway, behind whose routes there may be several origins, of which none can speak for the others.
 bool asks_about_server(std::string_view method, std::string_view target) {
   if (method != "OPTIONS") return false;
   const std::size_t colon = target.find("://");

@@ -1,5 +1,5 @@
-// From a request to what it asks for: whether its peer is trusted, its target, its route, and the page; or why it is passed
-// on, or refused. The way that every request goes, and every explanation of one. Pure functions.
+// From a request to what it asks for: whether its peer is trusted, its target, its route, and the page; or why it is
+// passed on, or refused. The way that every request goes, and every explanation of one. Pure functions.
 #pragma once
 
 #include <cstddef>

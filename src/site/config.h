@@ -1,5 +1,6 @@
 // Config: what the gateway was told to do, checked, with every default filled in. read_config.h makes one from
-// facetheory.toml; docs/configuration.md says what each key means. A Config does not change: a reload reads another one.
+// facetheory.toml; docs/configuration.md says what each key means. A Config does not change: a reload reads another
+// one.
 #pragma once
 
 #include <chrono>

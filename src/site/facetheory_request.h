@@ -1,10 +1,10 @@
 // What FaceTheory (TypeScript, 4.0) reads of a request before it makes its key (facetheory_key.h), to the byte. Pure
 // functions.
 //
-// Its router compares and keeps the segments of a path as they were sent: "/caf%c3%a9" and "/caf%C3%A9" are two pages. Its
-// query is what URLSearchParams makes of it, all of it; up to two '?' at its beginning are dropped. Of a cookie it takes the
-// quotes away and decodes %XX, unless that is malformed; the last of a name counts, and what has no '=' or no name is no
-// cookie.
+// Its router compares and keeps the segments of a path as they were sent: "/caf%c3%a9" and "/caf%C3%A9" are two pages.
+// Its query is what URLSearchParams makes of it, all of it; up to two '?' at its beginning are dropped. Of a cookie it
+// takes the quotes away and decodes %XX, unless that is malformed; the last of a name counts, and what has no '=' or no
+// name is no cookie.
 //
 // What renders a page is asked with one spelling of what the key was made of, for which FaceTheory makes the same key.
 #pragma once
@@ -27,8 +27,8 @@ struct FaceTheoryPath {
   FaceTheoryKey::Pairs params;
 };
 
-// `path` is normalised and matched by the pattern; `sent` is what it was made of (empty: not known). Segments with bytes
-// beyond ASCII are taken from `path`: what becomes of such bytes on their way is nobody's promise.
+// `path` is normalised and matched by the pattern; `sent` is what it was made of (empty: not known). Segments with
+// bytes beyond ASCII are taken from `path`: what becomes of such bytes on their way is nobody's promise.
 FaceTheoryPath facetheory_path(const PathPattern& pattern, std::string_view path, std::string_view sent);
 
 // Names and values, decoded, in their order.

@@ -1,6 +1,6 @@
-// Requests and the keys that FaceTheory (TypeScript, 4.0) makes of them, one JSON object per line; page_key_test.cc compares.
-// What reads them is the platform's own: URLSearchParams, decodeURIComponent, String.prototype.trim and the order of an
-// object's members. Put together at random; the seed is fixed.
+// Requests and the keys that FaceTheory (TypeScript, 4.0) makes of them, one JSON object per line; page_key_test.cc
+// compares. What reads them is the platform's own: URLSearchParams, decodeURIComponent, String.prototype.trim and the
+// order of an object's members. Put together at random; the seed is fixed.
 import { createHash } from 'node:crypto';
 
 let state = 7;

@@ -1,10 +1,10 @@
 // The preset "nextjs": what Next.js uses between its own parts, and what of it tells pages apart.
 //
 // A client of the App Router asks for a page's payload (RSC: 1) under the page's own URL; what it gets depends on four
-// more fields, whose hash it adds as the parameter _rsc. Such a request is a page of its own, by all five fields and the
-// parameter. In any other request they mean nothing and are dropped, so that they cannot be used to get a payload stored
-// in the place of a page. Fields and parameters by which Next.js' own servers talk to each other never come from a
-// client; the most dangerous of them skip its middleware.
+// more fields, whose hash it adds as the parameter _rsc. Such a request is a page of its own, by all five fields and
+// the parameter. In any other request they mean nothing and are dropped, so that they cannot be used to get a payload
+// stored in the place of a page. Fields and parameters by which Next.js' own servers talk to each other never come from
+// a client; the most dangerous of them skip its middleware.
 #pragma once
 
 #include <array>

@@ -10,8 +10,8 @@
 // digests. What separates the parts cannot be spelt within one, so that two requests share a key only where they are
 // equal in everything that the route says makes a page.
 //
-// What renders a page is asked with nothing but what the key was made of (PageKey::target, ::headers). So nobody can put
-// something of his own into a page that others get.
+// What renders a page is asked with nothing but what the key was made of (PageKey::target, ::headers). So nobody can
+// put something of his own into a page that others get.
 #pragma once
 
 #include <string>
@@ -54,13 +54,13 @@ struct Bypass {
 };
 
 // Errors are answers, before any look-up: `invalid` (400) and, where somebody names a tenant who may not,
-// `unauthorized` (403). The tenant is told first, also of requests that are passed on. A route that never looks anything up
-// (cache = false) needs none, and refuses who names one without being allowed to.
+// `unauthorized` (403). The tenant is told first, also of requests that are passed on. A route that never looks
+// anything up (cache = false) needs none, and refuses who names one without being allowed to.
 Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const RouteConfig& route,
                                                const PathVariables& variables, const PageRequest& request);
 
-// The tenant whose page is asked for; empty where the route has no tenants. Fails closed: a request that cannot be told,
-// or that names a tenant in one way or another when the route knows no tenants or another one, is an error.
+// The tenant whose page is asked for; empty where the route has no tenants. Fails closed: a request that cannot be
+// told, or that names a tenant in one way or another when the route knows no tenants or another one, is an error.
 Result<std::string> tenant_of(const Config& config, const RouteConfig& route, const PageRequest& request);
 
 // Of a route that asks for no tenant: whoever names one all the same must be trusted, or name the one that the route's

@@ -11,8 +11,8 @@
 // variable, a variable before a tail, {rest...} before {rest*}. Then methods: a route that lists them before one that
 // does not. A route that does not match in all three is out, and the next best is taken.
 //
-// Paths are compared as normalise_path() leaves them: nothing is decoded that could make two paths one. A trailing slash
-// counts, letters keep their case, and a file's extension means nothing.
+// Paths are compared as normalise_path() leaves them: nothing is decoded that could make two paths one. A trailing
+// slash counts, letters keep their case, and a file's extension means nothing.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Which tags a page has by the routes of a configuration, as far as its partition key tells the route: FaceTheory's own names
-// the pattern and the params; of a key that is a hash nobody can tell.
+// Which tags a page has by the routes of a configuration, as far as its partition key tells the route: FaceTheory's own
+// names the pattern and the params; of a key that is a hash nobody can tell.
 #pragma once
 
 #include <optional>

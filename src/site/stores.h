@@ -1,8 +1,8 @@
 // Which table and which bodies are used, and why: one rule for the gateway and every command.
 //
 // Of each, what comes first of these counts: the option (--table, --bodies, or --data for both), the variable
-// (FACETHEORY_TABLE, FACETHEORY_BODIES), the configuration file (table, bodies, or data for both), the variables that the
-// specification names (FACETHEORY_CACHE_TABLE_NAME or APPTHEORY_CACHE_TABLE_NAME; FACETHEORY_ISR_BUCKET with
+// (FACETHEORY_TABLE, FACETHEORY_BODIES), the configuration file (table, bodies, or data for both), the variables that
+// the specification names (FACETHEORY_CACHE_TABLE_NAME or APPTHEORY_CACHE_TABLE_NAME; FACETHEORY_ISR_BUCKET with
 // FACETHEORY_ISR_PREFIX), the embedded default in ./facetheory-data.
 #pragma once
 

@@ -414,8 +414,8 @@ Task<Result<std::optional<Item>>> DynamoDbTable::do_get(Key key, Consistency con
   co_return std::optional<Item>(std::move(item).value());
 }
 
-// A key that is neither among the answers nor left unprocessed has no item. DynamoDB leaves keys unprocessed when the answer
-// would exceed 16 MB, and when some of its partitions are throttled.
+// A key that is neither among the answers nor left unprocessed has no item. DynamoDB leaves keys unprocessed when the
+// answer would exceed 16 MB, and when some of its partitions are throttled.
 Task<Result<std::vector<Item>>> DynamoDbTable::get_some(std::set<Key>& keys, Consistency consistency) {
   const std::string name = "BatchGetItem";
   std::set<Key> asked;

@@ -1,7 +1,7 @@
-// A table whose answers come in time. One that has stopped answering would keep a request waiting for as long as its client
-// tries, which is most of a minute, or for ever; here, what has not been read within the limit is `unavailable`, and what
-// has not been written is `ambiguous`: it may have happened, or may yet, and the protocol settles that by reading. The call
-// itself goes on until its own end, with nobody waiting for it.
+// A table whose answers come in time. One that has stopped answering would keep a request waiting for as long as its
+// client tries, which is most of a minute, or for ever; here, what has not been read within the limit is `unavailable`,
+// and what has not been written is `ambiguous`: it may have happened, or may yet, and the protocol settles that by
+// reading. The call itself goes on until its own end, with nobody waiting for it.
 //
 // Making and describing a table have no limit, nor has a scan. May be used from any thread.
 #pragma once

@@ -214,8 +214,8 @@ LmdbEnvironment::~LmdbEnvironment() {
   }
 }
 
-// LMDB maps this file, and touching a page for which the disk has no room would kill the process. To be called before the
-// environment is opened: closing any descriptor of the file gives up the locks that this process has on it.
+// LMDB maps this file, and touching a page for which the disk has no room would kill the process. To be called before
+// the environment is opened: closing any descriptor of the file gives up the locks that this process has on it.
 int LmdbEnvironment::reserve_lock_file() const {
   constexpr std::size_t kLockBytes = 64 * kMaxReaders;
   const int file = ::open((directory_ + "/lock.mdb").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFileMode);

@@ -143,8 +143,8 @@ class LmdbEnvironment {
   void run(Batch batch);
   // The file that is open is still the one in the directory. Asks the file system at most once in a while.
   Result<void> check_place();
-  // Runs the jobs in one transaction. Those that come down to a lease are done and complete at once and leave the batch;
-  // of the others each has one outcome, or, with an error, nothing was written.
+  // Runs the jobs in one transaction. Those that come down to a lease are done and complete at once and leave the
+  // batch; of the others each has one outcome, or, with an error, nothing was written.
   Result<Outcomes> commit(Batch& batch);
   // Those that have waited too long complete at once, and leave the batch.
   void refuse_the_late(Batch& batch) const;

@@ -1,27 +1,28 @@
 // Leases: rows that must outlive every process but not the machine, in memory that the processes of one table share.
 //
-// The file `leases` beside LMDB's own is mapped by all of them and never synced, so that writing a lease costs no flush. A
-// row here takes the place of the one that LMDB may hold under the same key. What was here before the machine
-// started is worthless: the file is bound to the kernel's boot, and to its own and data.mdb's inode, so that a copy or a
-// restored table begins without leases. docs/formats.md has the bytes.
+// The file `leases` beside LMDB's own is mapped by all of them and never synced, so that writing a lease costs no
+// flush. A row here takes the place of the one that LMDB may hold under the same key. What was here before the machine
+// started is worthless: the file is bound to the kernel's boot, and to its own and data.mdb's inode, so that a copy or
+// a restored table begins without leases. docs/formats.md has the bytes.
 //
 // Writing. Only who holds LMDB's write lock changes anything, and says begin() first: so there is one order of all
 // writes. A change becomes visible by storing one word, whatever else it wrote was to a place that nothing refers to: a
 // process may be killed between any two instructions. A row that goes together with changes in LMDB is not removed but
 // marked with the number of that LMDB transaction (end_with); a snapshot of that number or a later one does not see it,
-// an earlier one does, so that both happen in one instant, LMDB's commit. A mark of a transaction that was never committed
-// carries the number that the next one gets, or a greater one: begin() takes it off before that.
+// an earlier one does, so that both happen in one instant, LMDB's commit. A mark of a transaction that was never
+// committed carries the number that the next one gets, or a greater one: begin() takes it off before that.
 //
-// Reading takes no lock. A row belongs to one of many small buckets, by its partition. A reader takes the bucket's count
-// of changes, then the LMDB snapshot, then the rows, then the count again, and starts over if it is another. That is a
-// true picture of one moment: every change raises the count first, also before it writes over a place that a reader may
-// still be at. So while the count stays the same at most one change can fall into the reader's time, namely the one that
-// was announced before the reader began. With several buckets it is the same: there is one writer, and so one such change.
+// Reading takes no lock. A row belongs to one of many small buckets, by its partition. A reader takes the bucket's
+// count of changes, then the LMDB snapshot, then the rows, then the count again, and starts over if it is another. That
+// is a true picture of one moment: every change raises the count first, also before it writes over a place that a
+// reader may still be at. So while the count stays the same at most one change can fall into the reader's time, namely
+// the one that was announced before the reader began. With several buckets it is the same: there is one writer, and so
+// one such change.
 //   - A row appearing, being replaced or removed: the reader sees the state before or after it. The writer has held the
 //     write lock since the announcement, so LMDB has not changed either since before the snapshot.
 //   - A mark: either way the row is seen by snapshots before that transaction only, and later ones see the mark.
-//   - A mark taken off, or a marked row removed, by begin(): no snapshot is as late as a mark that is taken off, and since
-//     the announcement none is earlier than one whose row is removed; so both states say the same.
+//   - - A mark taken off, or a marked row removed, by begin(): no snapshot is as late as a mark that is taken off, and
+//     since the announcement none is earlier than one whose row is removed; so both states say the same.
 // Were rows looked at without the count, one could go unseen while it moves; and an older one of LMDB, which had been
 // replaced here, could be seen by a snapshot from just before both were deleted.
 #pragma once
@@ -60,15 +61,16 @@ class LmdbLeases {
     std::size_t bucket_;
   };
 
-  // With LMDB's write lock held; `data_inode` is that of data.mdb. A file of another program, of a newer format, or that was
-  // cut off is refused with a message that says so, and left as it is.
+  // With LMDB's write lock held; `data_inode` is that of data.mdb. A file of another program, of a newer format, or
+  // that was cut off is refused with a message that says so, and left as it is.
   static Result<std::unique_ptr<LmdbLeases>> open(const std::string& directory, std::uint64_t data_inode);
 
   ~LmdbLeases();
   LmdbLeases(const LmdbLeases&) = delete;
   LmdbLeases& operator=(const LmdbLeases&) = delete;
 
-  // From any thread. `snapshot` is the number of the LMDB transaction that is read. A damaged row has a record that is none.
+  // From any thread. `snapshot` is the number of the LMDB transaction that is read. A damaged row has a record that is
+  // none.
   std::uint64_t changes(const Scope& scope) const;
   // Of several: another number after any change in one of them.
   std::uint64_t changes(std::span<const Scope> scopes) const;

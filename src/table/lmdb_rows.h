@@ -44,7 +44,8 @@ class LmdbRows {
 
   Result<std::optional<Attributes>> get(const Key& key) const { return get(LmdbKey::of(key), key); }
   Result<std::optional<Attributes>> get(const LmdbKey& where, const Key& key) const;
-  // The checksum of the record that holds the row, whatever else it holds; 0: there is none. Leases in memory do not count.
+  // The checksum of the record that holds the row, whatever else it holds; 0: there is none. Leases in memory do not
+  // count.
   Result<std::uint64_t> stamp(const Key& key) const;
   Result<QueryPage> query(const Query& query) const;
   Result<ScanPage> scan(const Scan& scan) const;

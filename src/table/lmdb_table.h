@@ -14,9 +14,9 @@
 
 namespace facetheory {
 
-// Opens the directory, or makes it, for this process's user alone. When it was deleted or replaced, writes are refused until it
-// is back: they would be lost, and nobody else would see them. A file that is cut off, damaged, another program's or of a newer format
-// is refused with a message that says so, and left as it is.
+// Opens the directory, or makes it, for this process's user alone. When it was deleted or replaced, writes are refused
+// until it is back: they would be lost, and nobody else would see them. A file that is cut off, damaged, another
+// program's or of a newer format is refused with a message that says so, and left as it is.
 Result<std::unique_ptr<Table>> open_lmdb_table(const std::string& directory, const LmdbOptions& options = {});
 
 }  // namespace facetheory

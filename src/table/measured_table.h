@@ -1,5 +1,5 @@
-// A table that wraps another and tells an observer how long each operation took and whether it succeeded. Operations are
-// named as the methods are. What validation refuses reaches neither.
+// A table that wraps another and tells an observer how long each operation took and whether it succeeded. Operations
+// are named as the methods are. What validation refuses reaches neither.
 //
 // It costs some 0.3 microseconds: two looks at the clock, a coroutine's frame, and validating twice.
 #pragma once

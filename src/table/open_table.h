@@ -21,7 +21,8 @@ namespace facetheory {
 Result<std::unique_ptr<Table>> open_table(std::string uri, const boost::asio::any_io_executor& executor,
                                           Platform platform = {});
 
-// The same table's URI as it is whoever uses it, from wherever: with the name that a variable gave, with the whole path.
+// The same table's URI as it is whoever uses it, from wherever: with the name that a variable gave, with the whole
+// path.
 std::string complete_table_uri(const std::string& uri, const Environment& environment);
 
 }  // namespace facetheory

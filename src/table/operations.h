@@ -1,5 +1,5 @@
-// What is asked of a table, and what comes of it: writes and transactions with their outcomes, queries and scans with their
-// pages. Plain values; table.h says what a table does with them.
+// What is asked of a table, and what comes of it: writes and transactions with their outcomes, queries and scans with
+// their pages. Plain values; table.h says what a table does with them.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ enum class Consistency {
 
 enum class Durability {
   // Survives the death of every process; may be lost when the machine goes down, and then the row is as it was before.
-  // A later write of another row may survive it all the same. For leases: who could hold one is gone with the machine, and
-  // one that reappears ends by its time.
+  // A later write of another row may survive it all the same. For leases: who could hold one is gone with the machine,
+  // and one that reappears ends by its time.
   process,
   machine,  // Survives power loss once acknowledged.
 };

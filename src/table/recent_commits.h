@@ -1,8 +1,9 @@
 // RecentCommits: which rows the last commits of this process changed.
 //
-// Whoever knows a row as of one commit, and that all commits since were made here and none touched the row, need not look at it
-// again. Commits of a table are numbered without gaps, whichever process makes them, and one of another process is not noted
-// here: so what is not known to be ours is not vouched for. One thread notes, any ask, and none waits.
+// Whoever knows a row as of one commit, and that all commits since were made here and none touched the row, need not
+// look at it again. Commits of a table are numbered without gaps, whichever process makes them, and one of another
+// process is not noted here: so what is not known to be ours is not vouched for. One thread notes, any ask, and none
+// waits.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ class RecentCommits {
   // By one thread, once the commit is made: before that, another process could still take its number.
   void note(std::uint64_t number, const RowSet& rows);
 
-  // Whether none of the commits after `from`, up to and with `to`, changed any of these rows. False also where that is not known.
+  // Whether none of the commits after `from`, up to and with `to`, changed any of these rows. False also where that is
+  // not known.
   bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const;
 
  private:

@@ -43,9 +43,10 @@ class Table {
   // Reads one item. A missing item is an empty optional; an error means "could not tell".
   Task<Result<std::optional<Item>>> get(Key key, Consistency consistency);
 
-  // Reads several items: one answer for each key, in the order of the keys, and empty where there is no such item. A key may
-  // be named twice. Embedded tables read all of them at one moment, DynamoDB each at a moment of its own; either way a
-  // strong read sees every write that was acknowledged before it began. On DynamoDB it is one round trip for 100 keys.
+  // Reads several items: one answer for each key, in the order of the keys, and empty where there is no such item. A
+  // key may be named twice. Embedded tables read all of them at one moment, DynamoDB each at a moment of its own;
+  // either way a strong read sees every write that was acknowledged before it began. On DynamoDB it is one round trip
+  // for 100 keys.
   Task<Result<std::vector<std::optional<Item>>>> get_all(std::vector<Key> keys, Consistency consistency);
 
   // One put, update or delete, if its condition holds.
@@ -57,23 +58,24 @@ class Table {
   // it lost.
   Task<Result<TransactOutcome>> transact(std::vector<TransactItem> items, std::string client_token);
 
-  // The same of whatever is given, without validation: how a backend of somebody else's judges it. Not for writing pages.
+  // The same of whatever is given, without validation: how a backend of somebody else's judges it. Not for writing
+  // pages.
   Task<Result<TransactOutcome>> transact_unchecked(std::vector<TransactItem> items, std::string client_token);
 
   Task<Result<QueryPage>> query(Query query);
   Task<Result<ScanPage>> scan(Scan scan);
 
   // A number that another one takes the place of with every write that reads can see, whoever made it: while it is the
-  // same, so is all that was read since it was taken. Rows that were last put or updated with Durability::process are left
-  // out: they may come, change and go without it. Empty: this table cannot tell. Quick, and never waits.
+  // same, so is all that was read since it was taken. Rows that were last put or updated with Durability::process are
+  // left out: they may come, change and go without it. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> version() const { return std::nullopt; }
 
-  // The same for the rows under a few keys: a number that is the same only while they are, each of them there with the same
-  // content or not there; with the same exception. Empty: this table cannot tell. Quick, and never waits.
+  // The same for the rows under a few keys: a number that is the same only while they are, each of them there with the
+  // same content or not there; with the same exception. Empty: this table cannot tell. Quick, and never waits.
   virtual std::optional<std::uint64_t> stamp(const std::vector<Key>&) const { return std::nullopt; }
 
-  // Whether these rows are certainly the same at both versions, `to` being the later one. False: perhaps they are not, ask for
-  // the stamp. Quicker than that.
+  // Whether these rows are certainly the same at both versions, `to` being the later one. False: perhaps they are not,
+  // ask for the stamp. Quicker than that.
   virtual bool left_alone(const RowSet&, std::uint64_t from, std::uint64_t to) const { return from == to; }
 
   // What the table takes on a disk of this machine; empty: it is not on one. Quick.

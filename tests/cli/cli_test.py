@@ -28,9 +28,35 @@ from dynamodb_local import TABLE, DynamoDbLocal  # noqa: E402
 import harness  # noqa: E402
 from harness import Cli, between, same, until  # noqa: E402
 
-COMMANDS = ["serve", "explain", "doctor", "table create", "table describe", "key", "lease acquire", "lease refresh", "lease release", "lease show", "publish",
-            "meta", "get", "versions", "rollback", "pin", "unpin", "diff", "list", "request claim", "request extend", "request complete", "request fail",
-            "request show", "invalidate", "regenerate", "gc"]
+COMMANDS = [
+    "serve",
+    "explain",
+    "doctor",
+    "table create",
+    "table describe",
+    "key",
+    "lease acquire",
+    "lease refresh",
+    "lease release",
+    "lease show",
+    "publish",
+    "meta",
+    "get",
+    "versions",
+    "rollback",
+    "pin",
+    "unpin",
+    "diff",
+    "list",
+    "request claim",
+    "request extend",
+    "request complete",
+    "request fail",
+    "request show",
+    "invalidate",
+    "regenerate",
+    "gc",
+]
 TOKEN = "0b9c5ad2-6b1f-4e0f-9d4f-0d6f6f7f3c55"  # nobody's
 
 
@@ -40,6 +66,7 @@ def sha256(text):
 
 # --- The command line itself ---
 
+
 def every_command_teaches_what_it_does(cli):
     overview = cli.plain("--help")
     same(overview.code, 0)
@@ -48,7 +75,13 @@ def every_command_teaches_what_it_does(cli):
             raise AssertionError(f"the overview lacks {command}: {overview}")
         help_text = cli.plain(*command.split(), "--help")
         same(help_text.code, 0)
-        for part in (f"Usage: facetheory {command}", "\nExample", f"facetheory {command} ", "\nOutcomes and exit codes:\n", "--json"):
+        for part in (
+            f"Usage: facetheory {command}",
+            "\nExample",
+            f"facetheory {command} ",
+            "\nOutcomes and exit codes:\n",
+            "--json",
+        ):
             if part not in help_text.out.decode():
                 raise AssertionError(f"lacks {part!r}: {help_text}")
         same(max(map(len, help_text.out.decode().splitlines())) <= 130, True)
@@ -77,7 +110,9 @@ def an_unknown_word_gets_a_suggestion(cli):
     cli("regenrate", "/x").is_("usage", 2).says("unknown command 'regenrate'", "did you mean regenerate?")
     cli("lease", "aquire", "/x").is_("usage", 2).says("unknown command 'aquire'", "did you mean acquire?")
     cli("lease", "acquire", "/x", "--fro", "30s").is_("usage", 2).says("unknown option --fro", "did you mean --for?")
-    cli("lease", "acquire", "/x", "--colour=red").is_("usage", 2).says("unknown option --colour", "facetheory lease acquire --help")
+    cli("lease", "acquire", "/x", "--colour=red").is_("usage", 2).says(
+        "unknown option --colour", "facetheory lease acquire --help"
+    )
     cli("--color", "meta", "/x").is_("usage", 2).says("unknown option --color")
     cli("--pk", "CACHE#abc", "meta").is_("usage", 2).says("--pk is an option of `meta`: write it after the command")
     cli("meta", "/x", "/y").is_("usage", 2).says("unexpected argument '/y'")
@@ -87,8 +122,11 @@ def an_unknown_word_gets_a_suggestion(cli):
 
 def global_options_stand_before_or_after_the_command(cli):
     pk = f"TENANT#acme#CACHE#{sha256('/x')}"
-    for words in (["--tenant", "acme", "--json", "lease", "acquire", "/x"], ["lease", "--tenant", "acme", "acquire", "/x", "--json"],
-                  ["lease", "acquire", "/x", "--tenant=acme", "--json", "--table", "memory:"]):
+    for words in (
+        ["--tenant", "acme", "--json", "lease", "acquire", "/x"],
+        ["lease", "--tenant", "acme", "acquire", "/x", "--json"],
+        ["lease", "acquire", "/x", "--tenant=acme", "--json", "--table", "memory:"],
+    ):
         answer = cli.plain(*words, "--table", "memory:") if "--table" not in words else cli.plain(*words)
         answer.is_("acquired", pk=pk, tenant="acme", cache_key="/x")
     same((cli.folder / "facetheory-data/table").exists(), False)
@@ -99,7 +137,9 @@ def a_missing_or_empty_or_repeated_value_is_refused(cli):
     cli("lease", "release", "/x").is_("usage", 2).says("--token is required; give --token TOKEN")
     cli("lease", "release", "/x", "--token", "").is_("usage", 2).says("--token: the value is empty")
     cli("lease", "release", "/x", "--token=").is_("usage", 2).says("--token: the value is empty")
-    cli("lease", "release", "/x", "--token", TOKEN, "--token", TOKEN).is_("usage", 2).says("--token: is given more than once")
+    cli("lease", "release", "/x", "--token", TOKEN, "--token", TOKEN).is_("usage", 2).says(
+        "--token: is given more than once"
+    )
     cli("meta").is_("usage", 2).says("KEY", "--pk")
     cli("meta", "").is_("usage", 2).says("cache key is empty")
     cli("publish", "/x", "--token", TOKEN, "--body", "-").is_("usage", 2).says("--revalidate is required")
@@ -115,33 +155,61 @@ def words_after_two_dashes_are_taken_as_they_are(cli):
 def tokens_may_begin_with_a_dash(cli):
     cli("lease", "release", "/x", "--token", "-5").is_("lost", 3)
     cli("lease", "release", "/x", "--token=--json").is_("lost", 3)
-    cli("publish", "/x", "--token", "[a,b]", "--body", cli.file("x"), "--revalidate", "60", "--etag", '"[a,b]"').is_("lost", 3)
+    cli("publish", "/x", "--token", "[a,b]", "--body", cli.file("x"), "--revalidate", "60", "--etag", '"[a,b]"').is_(
+        "lost", 3
+    )
 
 
 # --- Bad input ---
 
+
 def malformed_durations_are_refused(cli):
-    bad = {"": "is empty", "soon": "no duration", "1.5s": "no duration", "3w": "no duration", "-3s": "is negative", "1500ms":
-           "whole number of seconds", "9999999999999999999s": "longer than a hundred years", "40000d": "longer than a hundred years"}
+    bad = {
+        "": "is empty",
+        "soon": "no duration",
+        "1.5s": "no duration",
+        "3w": "no duration",
+        "-3s": "is negative",
+        "1500ms": "whole number of seconds",
+        "9999999999999999999s": "longer than a hundred years",
+        "40000d": "longer than a hundred years",
+    }
     for text, why in bad.items():
-        for words in (["lease", "acquire", "/x", "--for", text], ["lease", "refresh", "/x", "--token", TOKEN, "--for", text],
-                      ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", text],
-                      ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--ttl", text],
-                      ["request", "claim", "/x", "--id", "r", "--for", text], ["gc", "--grace", text]):
+        for words in (
+            ["lease", "acquire", "/x", "--for", text],
+            ["lease", "refresh", "/x", "--token", TOKEN, "--for", text],
+            ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", text],
+            ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--ttl", text],
+            ["request", "claim", "/x", "--id", "r", "--for", text],
+            ["gc", "--grace", text],
+        ):
             option = [word for word in words if word.startswith("--")][-1]
             cli(*words).is_("usage", 2, code="invalid").says(f"facetheory: {option}: ", why)
     for text in ("1s", "0", "3601s", "61m"):
         cli("lease", "acquire", "/x", "--for", text).is_("usage", 2).says(f"--for: '{text}' is too")
-    cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "0s").is_("usage", 2).says("--revalidate: '0s' is too short")
-    cli("regenerate", "/x", "--revalidate", "60s", "--wait=later", "--", "true").is_("usage", 2).says("--wait: 'later' is no duration")
+    cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "0s").is_("usage", 2).says(
+        "--revalidate: '0s' is too short"
+    )
+    cli("regenerate", "/x", "--revalidate", "60s", "--wait=later", "--", "true").is_("usage", 2).says(
+        "--wait: 'later' is no duration"
+    )
     same((cli.folder / "facetheory-data").exists(), False)  # all of that was seen before a table was opened
 
 
 def malformed_numbers_are_refused(cli):
     publish = ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"]
-    for option, texts in {"--history": ["-1", "81", "x", "1e2", "", "99999999999999999999"],
-                          "--generated-at": ["0", "-5", "now", "1731672000000", "1.5"], "--status": ["99", "100", "206", "304", "600", "1000", "ok"],
-                          "--header": ["Content-Length: 3", "transfer-encoding: chunked", "ETag: \"a\"", "Set-Cookie: a=b", "Connection: close"]}.items():
+    for option, texts in {
+        "--history": ["-1", "81", "x", "1e2", "", "99999999999999999999"],
+        "--generated-at": ["0", "-5", "now", "1731672000000", "1.5"],
+        "--status": ["99", "100", "206", "304", "600", "1000", "ok"],
+        "--header": [
+            "Content-Length: 3",
+            "transfer-encoding: chunked",
+            "ETag: \"a\"",
+            "Set-Cookie: a=b",
+            "Connection: close",
+        ],
+    }.items():
         for text in texts:
             cli(*publish, option, text).is_("usage", 2).says(f"{option}: ")
     for text in ("version=", "version=x", "version=-1", "version=9223372036854775808", "versoin=7", "monotonous", ""):
@@ -164,17 +232,32 @@ def malformed_keys_and_names_are_refused(cli):
     cli("invalidate", "--whole-tenant", "a#b").is_("usage", 2).says("--whole-tenant: ")
     for tag in ("", "a\nb", "t" * 600):
         cli("invalidate", "--tag", tag).is_("usage", 2).says("--tag: ")
-        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--tag", tag).is_("usage", 2).says("--tag: ")
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--tag", tag).is_("usage", 2).says(
+            "--tag: "
+        )
     for request in ("", "a\nb"):
         cli("request", "show", "/x", "--id", request).is_("usage", 2).says("--id: ")
-        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--id", request).is_("usage", 2).says("--id: ")
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--id", request).is_(
+            "usage", 2
+        ).says("--id: ")
     for value in ("novalue", "=x", b"a=\xff".decode(errors="surrogateescape")):
         cli("request", "claim", "/x", "--id", "r", "--input", value).is_("usage", 2).says("--input: ")
-    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "a=2").is_("usage", 2).says("'a' is given twice")
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "a=2").is_("usage", 2).says(
+        "'a' is given twice"
+    )
     for token in ("a\x01b", b"\xff".decode(errors="surrogateescape")):
         cli("lease", "refresh", "/x", "--token", token).is_("usage", 2).says("--token: ")
-    for header in ("nocolon", ": x", "a b: c", "Content-Type: x", "a: b\nc", b"a: \xff".decode(errors="surrogateescape")):
-        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--header", header).is_("usage", 2).says("--header: ")
+    for header in (
+        "nocolon",
+        ": x",
+        "a b: c",
+        "Content-Type: x",
+        "a: b\nc",
+        b"a: \xff".decode(errors="surrogateescape"),
+    ):
+        cli("publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s", "--header", header).is_(
+            "usage", 2
+        ).says("--header: ")
 
 
 def a_page_is_named_once(cli):
@@ -189,7 +272,9 @@ def a_page_is_named_once(cli):
 def a_table_or_bodies_that_cannot_be_is_refused(cli):
     cli("meta", "/x", "--table", "sqlite:x").is_("usage", 2).says("--table", "sqlite:x", "dynamodb:<table>")
     cli("meta", "/x", "--bodies", "ftp://x").is_("usage", 2).says("--bodies", "ftp://x", "s3://bucket/prefix")
-    cli.with_environment(FACETHEORY_TABLE="lmdb:")("meta", "/x").is_("usage", 2).says("lmdb:<directory>", "FACETHEORY_TABLE")
+    cli.with_environment(FACETHEORY_TABLE="lmdb:")("meta", "/x").is_("usage", 2).says(
+        "lmdb:<directory>", "FACETHEORY_TABLE"
+    )
     cli("meta", "/x", "--table", "dynamodb:").is_("usage", 2).says("FACETHEORY_CACHE_TABLE_NAME")
     cli("get", "/x", "--bodies", "s3:").is_("usage", 2).says("FACETHEORY_ISR_BUCKET")
     cli.file("file")
@@ -220,6 +305,7 @@ def an_answer_that_cannot_be_written_is_a_failure(cli):
 
 # --- Table and keys ---
 
+
 def a_table_is_made_and_described(cli):
     for command in ("create", "describe"):
         answer = cli("table", command).is_("done", status="ACTIVE", items=0, expires_rows=False)
@@ -232,8 +318,9 @@ def a_key_is_computed_without_a_table(cli):
     answer = cli.plain("key", "/news/42")
     same((answer.code, answer.out.decode()), (0, f"CACHE#{sha256('/news/42')}\n"))
     cli("key", "/news/42", "--tenant", "acme").is_("done", pk=f"TENANT#acme#CACHE#{sha256('/news/42')}")
-    cli("key", "--tenant", "acme", "--route", "/news/{slug}", "--param", "slug=a b", "--query", "p=2", "--query", "A=1").is_(
-        "done", pk="CACHE#acme::/news/{slug}?slug=a%20b&A=1&p=2")
+    cli(
+        "key", "--tenant", "acme", "--route", "/news/{slug}", "--param", "slug=a b", "--query", "p=2", "--query", "A=1"
+    ).is_("done", pk="CACHE#acme::/news/{slug}?slug=a%20b&A=1&p=2")
     auth = cli("key", "--tenant", "acme", "--route", "/", "--auth", "role=admin", "--cookie", "b=2")["pk"]
     same(re.fullmatch(r"CACHE#acme::/\?#auth=[0-9a-f]{24}&cookies=[0-9a-f]{24}", auth) is not None, True)
     cli("key").is_("usage", 2).says("CACHE_KEY", "--route")
@@ -247,10 +334,13 @@ def a_key_is_computed_without_a_table(cli):
 
 # --- Leases ---
 
+
 def a_lease_is_acquired_refreshed_and_released(cli):
     now = int(time.time())
     for command in (["lease", "acquire", "/x"], ["regenerate", "/x", "--revalidate", "1h"]):
-        cli(*command, "--owner", "n" * 513, *(["--", "true"] if command[0] == "regenerate" else [])).is_("usage", 2).says("--owner", "512")
+        cli(*command, "--owner", "n" * 513, *(["--", "true"] if command[0] == "regenerate" else [])).is_(
+            "usage", 2
+        ).says("--owner", "512")
     first = cli("lease", "acquire", "/x", "--for", "30s", "--owner", "me").is_("acquired", pk=f"CACHE#{sha256('/x')}")
     between(now + 30, first["lease_expires_at"], now + 40)
     between(now, first["acquired_at"], now + 10)
@@ -260,7 +350,9 @@ def a_lease_is_acquired_refreshed_and_released(cli):
     cli("lease", "show", "/x").is_("held", owner="me")
     refreshed = cli("lease", "refresh", "/x", "--token", first["lease_token"], "--for", "5m").is_("refreshed")
     between(now + 300, refreshed["lease_expires_at"], now + 310)
-    cli("lease", "refresh", "/x", "--token", TOKEN).is_("lost", 3, lease_expires_at=refreshed["lease_expires_at"]).says("somebody else")
+    cli("lease", "refresh", "/x", "--token", TOKEN).is_("lost", 3, lease_expires_at=refreshed["lease_expires_at"]).says(
+        "somebody else"
+    )
     cli("lease", "release", "/x", "--token", TOKEN).is_("lost", 3)
     cli("lease", "release", "/x", "--token", first["lease_token"]).is_("released")
     cli("lease", "release", "/x", "--token", first["lease_token"]).is_("lost", 3)
@@ -268,9 +360,15 @@ def a_lease_is_acquired_refreshed_and_released(cli):
 
 
 def without_json_a_lease_is_its_token_alone(cli):
-    answer = cli.shell("token=$($FT lease acquire /x --for 1m) && $FT lease refresh /x --token $token && $FT lease release /x --token $token")
+    answer = cli.shell(
+        "token=$($FT lease acquire /x --for 1m) && $FT lease refresh /x --token $token && $FT lease release /x --token $token"
+    )
     same(answer.code, 0)
-    same(answer.out.decode().startswith("refreshed\n") and answer.out.decode().endswith("released\npk         CACHE#" + sha256("/x") + "\ncache_key  /x\n"), True)
+    same(
+        answer.out.decode().startswith("refreshed\n")
+        and answer.out.decode().endswith("released\npk         CACHE#" + sha256("/x") + "\ncache_key  /x\n"),
+        True,
+    )
     cli("lease", "acquire", "/x").is_("acquired")
     answer = cli.plain("lease", "acquire", "/x")
     same((answer.code, answer.out), (3, b""))
@@ -289,21 +387,62 @@ def an_expired_lease_is_lost_and_taken_over(cli):
 
 # --- Publishing and reading ---
 
+
 def a_page_is_published_and_read(cli):
     lease = cli("lease", "acquire", "/x").is_("acquired")
-    published = cli("publish", "/x", "--token", lease["lease_token"], "--body", cli.file("page.html", b"<p>\xc3\xa9</p>"), "--revalidate", "60s",
-                    "--etag", '"v1"', "--content-type", "text/plain", "--ttl", "7d", "--tag", "news", "--tag", "front", "--status", "203",
-                    "--header", "X-Robots-Tag:  none ", "--header", "cache-tag: a").is_(
-        "published", generated_at=lease["acquired_at"], revalidate_seconds=60, etag='"v1"', tags=["front", "news"], body_reused=False,
-        cache_key="/x")
+    published = cli(
+        "publish",
+        "/x",
+        "--token",
+        lease["lease_token"],
+        "--body",
+        cli.file("page.html", b"<p>\xc3\xa9</p>"),
+        "--revalidate",
+        "60s",
+        "--etag",
+        '"v1"',
+        "--content-type",
+        "text/plain",
+        "--ttl",
+        "7d",
+        "--tag",
+        "news",
+        "--tag",
+        "front",
+        "--status",
+        "203",
+        "--header",
+        "X-Robots-Tag:  none ",
+        "--header",
+        "cache-tag: a",
+    ).is_(
+        "published",
+        generated_at=lease["acquired_at"],
+        revalidate_seconds=60,
+        etag='"v1"',
+        tags=["front", "news"],
+        body_reused=False,
+        cache_key="/x",
+    )
     between(int(time.time()) + 7 * 86400 - 20, published["ttl"], int(time.time()) + 7 * 86400 + 20)
-    meta = cli("meta", "/x").is_("fresh", s3_key=published["s3_key"], generated_at=lease["acquired_at"], etag='"v1"', ttl=published["ttl"])
+    meta = cli("meta", "/x").is_(
+        "fresh", s3_key=published["s3_key"], generated_at=lease["acquired_at"], etag='"v1"', ttl=published["ttl"]
+    )
     same(meta["reason"].startswith("fresh for "), True)
     cli("lease", "show", "/x").is_("free")
     same(cli.plain("get", "/x").out, b"<p>\xc3\xa9</p>")
-    cli("get", "/x").is_("fresh", body="<p>é</p>", status=203, content_type="text/plain", headers=["x-robots-tag: none", "cache-tag: a"],
-                         s3_key=published["s3_key"], sha256=hashlib.sha256("<p>é</p>".encode()).hexdigest())
-    cli("publish", "/x", "--token", lease["lease_token"], "--body", "-", "--revalidate", "60s").is_("lost", 3).says("acquire a new one")
+    cli("get", "/x").is_(
+        "fresh",
+        body="<p>é</p>",
+        status=203,
+        content_type="text/plain",
+        headers=["x-robots-tag: none", "cache-tag: a"],
+        s3_key=published["s3_key"],
+        sha256=hashlib.sha256("<p>é</p>".encode()).hexdigest(),
+    )
+    cli("publish", "/x", "--token", lease["lease_token"], "--body", "-", "--revalidate", "60s").is_("lost", 3).says(
+        "acquire a new one"
+    )
 
 
 def without_etag_and_type_a_page_gets_them(cli):
@@ -341,13 +480,16 @@ def the_guards_hold(cli):
         if answer.code == 3:
             cli("lease", "release", key, "--token", token).is_("released")  # refused, but the lease is still ours
         return answer
+
     publish("/v", "--history", "3", "--guard", "version=0").is_("published", version=1)
     publish("/v", "--history", "3", "--guard", "version=0").is_("version", 3, version=1).says("--guard version=N")
     publish("/v", "--history", "3", "--guard", "version=1", "--guard", "version=1").is_("published", version=2)
     publish("/m", "--generated-at", "1000").is_("published", generated_at=1000)
     publish("/m", "--generated-at", "1000", "--guard", "monotonic").is_("superseded", 3, generated_at=1000)
     publish("/m", "--generated-at", "999").is_("superseded", 3)
-    publish("/ahead", "--generated-at", str(int(time.time()) + 1000)).is_("usage", 2).says("generated_at must be a time")
+    publish("/ahead", "--generated-at", str(int(time.time()) + 1000)).is_("usage", 2).says(
+        "generated_at must be a time"
+    )
     publish("/m", "--generated-at", "1001", "--guard", "monotonic").is_("published", generated_at=1001)
 
 
@@ -403,7 +545,11 @@ def people_get_text(cli):
     cli.publish("/x", "--tag", "a", "--tag", "b")
     text = cli.plain("meta", "/x").out.decode()
     same(text.startswith("fresh\n"), True)
-    same(re.search(r"^generated_at +\d{10}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|\d+ s ago)\)$", text, re.MULTILINE) is not None, True)
+    same(
+        re.search(r"^generated_at +\d{10}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|\d+ s ago)\)$", text, re.MULTILINE)
+        is not None,
+        True,
+    )
     same(re.search(r"^tags +a, b$", text, re.MULTILINE) is not None, True)
     same(cli.plain("meta", "/y").out.decode().startswith("missing\n"), True)
 
@@ -411,7 +557,10 @@ def people_get_text(cli):
 def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
     cli = cli.with_environment(FACETHEORY_BODIES="file:bodies")
     cli.publish("/first")  # With it comes the object by which table and bodies know each other.
-    for key, harm in (("/gone", lambda path: path.unlink()), ("/damaged", lambda path: path.write_bytes(path.read_bytes()[:-2] + b"X\n"))):
+    for key, harm in (
+        ("/gone", lambda path: path.unlink()),
+        ("/damaged", lambda path: path.write_bytes(path.read_bytes()[:-2] + b"X\n")),
+    ):
         bodies = cli.folder / "bodies"
         before = set(bodies.rglob("*"))
         cli.publish(key, body=key.encode() + b"\n")
@@ -436,6 +585,7 @@ def a_store_of_bodies_that_is_gone_heals_page_by_page(cli):
 
 # --- Versions ---
 
+
 def versions_are_listed_rolled_back_and_unpinned(cli):
     for body in (b"one", b"two", b"three", b"four"):
         cli.publish("/x", "--history", "3", body=body)
@@ -443,12 +593,18 @@ def versions_are_listed_rolled_back_and_unpinned(cli):
     same([row["version"] for row in listed], [4, 3, 2])
     same([row["current"] for row in listed], [True, False, False])
     same(all(row["sk"].startswith("VER#") for row in listed), True)
-    cli("rollback", "/x", listed[2]["sk"]).is_("rolled_back", pinned=True, s3_key=listed[2]["s3_key"], current_sk=listed[2]["sk"])
+    cli("rollback", "/x", listed[2]["sk"]).is_(
+        "rolled_back", pinned=True, s3_key=listed[2]["s3_key"], current_sk=listed[2]["sk"]
+    )
     same(cli.plain("get", "/x").out, b"two")
     cli("invalidate", "/x").is_("pinned", 3).says("facetheory unpin", "--purge")
-    cli("regenerate", "/x", "--revalidate", "60s", "--force", "--", "false").is_("pinned", 3, pinned=True).says("facetheory unpin")
+    cli("regenerate", "/x", "--revalidate", "60s", "--force", "--", "false").is_("pinned", 3, pinned=True).says(
+        "facetheory unpin"
+    )
     token = cli("lease", "acquire", "/x").is_("acquired")["lease_token"]
-    cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"new").is_("pinned", 3).says("facetheory unpin")
+    cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"new").is_("pinned", 3).says(
+        "facetheory unpin"
+    )
     cli("rollback", "/x", listed[1]["sk"].removeprefix("VER#")).is_("rolled_back")
     same(cli.plain("get", "/x").out, b"three")
     cli("rollback", "--pk", f"CACHE#{sha256('/x')}", listed[0]["sk"]).is_("rolled_back")
@@ -465,7 +621,9 @@ def kept_versions_and_bodies_are_printed(cli):
     new, old = cli("versions", "/x")["versions"]
     same(cli.plain("get", "/x", "--version", old["sk"]).out, b"one")
     same(cli.plain("get", "/x", "--version", new["sk"].removeprefix("VER#")).out, b"two")
-    cli("get", "/x", "--version", old["sk"]).is_("found", body="one", s3_key=old["s3_key"], version=1, pk=f"CACHE#{sha256('/x')}")
+    cli("get", "/x", "--version", old["sk"]).is_(
+        "found", body="one", s3_key=old["s3_key"], version=1, pk=f"CACHE#{sha256('/x')}"
+    )
     same(cli.plain("get", "--s3-key", old["s3_key"]).out, b"one")
     cli("get", "--s3-key", old["s3_key"]).is_("found", body="one", s3_key=old["s3_key"])
     cli("get", "/x", "--version", "VER#nothing").is_("missing", 1).says("VER#nothing", "facetheory versions")
@@ -481,7 +639,9 @@ def two_versions_are_compared(cli):
     cli.publish("/x", "--history", "9", "--status", "203", body=b"\xff\x00")
     binary, new, old = (row["sk"] for row in cli("versions", "/x")["versions"])
 
-    answer = cli("diff", "/x", old, new).is_("differs", to=new, from_bytes=len("\n".join(text)), to_sha256=sha256("\n".join(changed)), **{"from": old})
+    answer = cli("diff", "/x", old, new).is_(
+        "differs", to=new, from_bytes=len("\n".join(text)), to_sha256=sha256("\n".join(changed)), **{"from": old}
+    )
     head = ["status: 200", "content-type: text/html; charset=utf-8", ""]
     expected = difflib.unified_diff(head + text, head + changed, old, new, lineterm="", n=3)
     found = [line for line in answer["diff"].splitlines() if not line.startswith("\\")]
@@ -521,14 +681,17 @@ def versions_that_are_not_there_are_told(cli):
 
 # --- Lists ---
 
+
 def pages_are_listed_by_tenant(cli):
     cli.publish("/b")
     cli.publish("/a", "--generated-at", "1000", "--revalidate", "5s")
     cli.publish("/a", "--tenant", "acme")
     same(cli("list").is_("done")["tenants"][0]["tenant"], "")
     listed = {group["tenant"]: group["pages"] for group in cli("list")["tenants"]}
-    same({tenant: [(page["cache_key"], page["state"]) for page in pages] for tenant, pages in listed.items()},
-         {"": [("/a", "stale"), ("/b", "fresh")], "acme": [("/a", "fresh")]})
+    same(
+        {tenant: [(page["cache_key"], page["state"]) for page in pages] for tenant, pages in listed.items()},
+        {"": [("/a", "stale"), ("/b", "fresh")], "acme": [("/a", "fresh")]},
+    )
     between(int(time.time()) - 1000 - 20, listed[""][0]["age"], int(time.time()) - 1000)
     same(listed["acme"][0]["pk"], f"TENANT#acme#CACHE#{sha256('/a')}")
     same([group["tenant"] for group in cli("list", "--tenant", "acme")["tenants"]], ["acme"])
@@ -538,38 +701,53 @@ def pages_are_listed_by_tenant(cli):
     cli("invalidate", "--whole-tenant", "acme", "--purge").is_("purged", tenant="acme")
     same([page["state"] for page in cli("list", "--tenant", "acme")["tenants"][0]["pages"]], ["missing"])
     text = cli.plain("list").out.decode().splitlines()
-    same((text[0], text[1].split()[:2], text[4], text[5].split()[:2]), ("no tenant", ["stale", "/a"], "tenant acme", ["missing", "/a"]))
+    same(
+        (text[0], text[1].split()[:2], text[4], text[5].split()[:2]),
+        ("no tenant", ["stale", "/a"], "tenant acme", ["missing", "/a"]),
+    )
 
 
 # --- Requests ---
 
+
 def requests_are_claimed_completed_and_shown(cli):
     now = int(time.time())
     claimed = cli("request", "claim", "/x", "--id", "r", "--input", "b=2", "--input", "a=1", "--for", "1m").is_(
-        "claimed", status="STARTED", request_hash=sha256('{"a":"1","b":"2"}'), attempt=1)
+        "claimed", status="STARTED", request_hash=sha256('{"a":"1","b":"2"}'), attempt=1
+    )
     between(now + 60, claimed["in_progress_expires_at"], now + 70)
     cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_(
-        "in_progress", 3, in_progress_expires_at=claimed["in_progress_expires_at"]).says("in progress")
+        "in_progress", 3, in_progress_expires_at=claimed["in_progress_expires_at"]
+    ).says("in progress")
     cli("request", "claim", "/x", "--id", "r").is_("mismatch", 3).says("--input", "--id")
     cli("request", "complete", "/x", "--id", "r", "--token", TOKEN, "--result", "k").is_("lost", 3).says("request show")
     cli("request", "complete", "/x", "--id", "r", "--token", claimed["owner_token"], "--result", "k").is_(
-        "completed", status="COMPLETED", result_s3_key="k")
-    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_("completed", 3, result_s3_key="k")
+        "completed", status="COMPLETED", result_s3_key="k"
+    )
+    cli("request", "claim", "/x", "--id", "r", "--input", "a=1", "--input", "b=2").is_(
+        "completed", 3, result_s3_key="k"
+    )
     shown = cli("request", "show", "/x", "--id", "r").is_("found", status="COMPLETED", result_s3_key="k")
     same("owner_token" in shown, False)
     cli("request", "show", "/x", "--id", "other").is_("missing")
-    cli("request", "complete", "/x", "--id", "other", "--token", TOKEN, "--result", "k").is_("lost", 3).says("is not there")
+    cli("request", "complete", "/x", "--id", "other", "--token", TOKEN, "--result", "k").is_("lost", 3).says(
+        "is not there"
+    )
 
 
 def requests_are_handed_back_or_given_up(cli):
     owner = cli.plain("request", "claim", "/x", "--id", "r").out.decode().strip()
     cli("request", "fail", "/x", "--id", "r", "--token", TOKEN).is_("lost", 3)
     cli("request", "fail", "/x", "--id", "r", "--token", owner, "--error", "no origin").is_(
-        "handed_back", status="FAILED", retryable=True, error="no origin")
+        "handed_back", status="FAILED", retryable=True, error="no origin"
+    )
     second = cli("request", "claim", "/x", "--id", "r").is_("claimed", attempt=2)
-    cli("request", "fail", "/x", "--id", "r", "--token", second["owner_token"], "--final", "--error", "no such page").is_(
-        "given_up", status="FAILED", retryable=False)
-    cli("request", "claim", "/x", "--id", "r").is_("failed", 3, status="FAILED", error="no such page").says("for good", "no such page")
+    cli(
+        "request", "fail", "/x", "--id", "r", "--token", second["owner_token"], "--final", "--error", "no such page"
+    ).is_("given_up", status="FAILED", retryable=False)
+    cli("request", "claim", "/x", "--id", "r").is_("failed", 3, status="FAILED", error="no such page").says(
+        "for good", "no such page"
+    )
     cli("request", "claim", "/x", "--id", "r", "--input", "a=b").is_("mismatch", 3)
 
 
@@ -583,16 +761,34 @@ def the_ways_to_name_a_request_are_checked(cli):
 
 # --- Invalidation and cleanup ---
 
+
 def a_table_that_cannot_be_reached_is_described_as_far_as_it_is_known(cli):
-    cli = unnamed(cli).with_environment(FACETHEORY_TABLE="dynamodb:away", AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:1", AWS_REGION="eu-west-1",
-                                        AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_MAX_ATTEMPTS="1")
-    cli("table", "describe", "--bodies", "file:b").is_("failed", 1, code="unavailable", table_by="FACETHEORY_TABLE", bodies_by="--bodies")
+    cli = unnamed(cli).with_environment(
+        FACETHEORY_TABLE="dynamodb:away",
+        AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:1",
+        AWS_REGION="eu-west-1",
+        AWS_ACCESS_KEY_ID="a",
+        AWS_SECRET_ACCESS_KEY="b",
+        AWS_MAX_ATTEMPTS="1",
+    )
+    cli("table", "describe", "--bodies", "file:b").is_(
+        "failed", 1, code="unavailable", table_by="FACETHEORY_TABLE", bodies_by="--bodies"
+    )
     answer = cli.shell("$FT table describe --bodies file:b 2>&1")
     same(answer.code, 1)
     lines = answer.out.decode().splitlines()
-    same((lines[0], [line.split()[0] for line in lines[1:5]], "dynamodb:away" in lines[1], lines[-1].startswith("facetheory: ")),
-         ("failed", ["uri", "table_by", "bodies", "bodies_by"], True, True))
-    cli("table", "describe", "--table", "lmdb:/proc/none", "--bodies", "file:b").is_("failed", 1, table_by="--table", bodies_by="--bodies")
+    same(
+        (
+            lines[0],
+            [line.split()[0] for line in lines[1:5]],
+            "dynamodb:away" in lines[1],
+            lines[-1].startswith("facetheory: "),
+        ),
+        ("failed", ["uri", "table_by", "bodies", "bodies_by"], True, True),
+    )
+    cli("table", "describe", "--table", "lmdb:/proc/none", "--bodies", "file:b").is_(
+        "failed", 1, table_by="--table", bodies_by="--bodies"
+    )
 
 
 def a_page_is_invalidated_once_and_for_all(cli):
@@ -601,7 +797,9 @@ def a_page_is_invalidated_once_and_for_all(cli):
     published = cli.publish("/x")
     token = cli("lease", "acquire", "/x")["lease_token"]
     cli("invalidate", "/x").is_("invalidated", had_page=True, had_lease=True)
-    cli("meta", "/x").is_("stale", generated_at=0, last_generated_at=published["generated_at"], reason="it was invalidated")
+    cli("meta", "/x").is_(
+        "stale", generated_at=0, last_generated_at=published["generated_at"], reason="it was invalidated"
+    )
     cli("publish", "/x", "--token", token, "--body", "-", "--revalidate", "60s", stdin=b"late").is_("lost", 3)
     same(cli.plain("get", "/x").out, b"<h1>Hello</h1>\n")
     cli("invalidate", "/x", "--purge").is_("purged", had_page=True)
@@ -613,7 +811,12 @@ def a_page_is_invalidated_once_and_for_all(cli):
 
 
 def exactly_one_thing_is_invalidated(cli):
-    for words in ([], ["/x", "--tag", "t"], ["--tag", "t", "--whole-tenant", "t"], ["--pk", f"CACHE#{sha256('/x')}", "--whole-tenant", "t"]):
+    for words in (
+        [],
+        ["/x", "--tag", "t"],
+        ["--tag", "t", "--whole-tenant", "t"],
+        ["--pk", f"CACHE#{sha256('/x')}", "--whole-tenant", "t"],
+    ):
         cli("invalidate", *words).is_("usage", 2).says("exactly one of")
     cli("invalidate", "--whole-tenant", "a", "--tenant", "b").is_("usage", 2).says("--whole-tenant")
 
@@ -634,7 +837,9 @@ def pages_without_a_tenant_are_found_by_their_tags_without_one(cli):
     pk = "CACHE#default::/news/{slug}?slug=a"  # FaceTheory's, whose applications without tenants write "default"
     for tenant in ([], ["--tenant", "default"]):
         token = cli("lease", "acquire", "--pk", pk, "--tag", "news").is_("acquired")["lease_token"]
-        cli("publish", "--pk", pk, "--token", token, "--body", "-", "--revalidate", "1h", "--tag", "news", stdin=b"x").is_("published")
+        cli(
+            "publish", "--pk", pk, "--token", token, "--body", "-", "--revalidate", "1h", "--tag", "news", stdin=b"x"
+        ).is_("published")
         cli("get", "--pk", pk).is_("fresh")
         cli("invalidate", "--tag", "news", "--tenant", "acme").is_("invalidated")
         cli("get", "--pk", pk).is_("fresh")
@@ -660,7 +865,9 @@ def every_page_of_a_tag_is_closed_for_readers_that_know_only_meta(cli):
     same(cli("meta", "/a")["generated_at"] > 0, True)
     cli("invalidate", "--tag", "news").is_("invalidated")
     same(cli("meta", "/a")["generated_at"] > 0, True)  # that is what others see
-    cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", seen=3, closed=3, removed=0, pinned=0, already_closed=0, current=0)
+    cli("invalidate", "--tag", "news", "--every-page").is_(
+        "invalidated", seen=3, closed=3, removed=0, pinned=0, already_closed=0, current=0
+    )
     for key in ("/a", "/b", "/c"):
         cli("meta", key).is_("stale", generated_at=0)
     cli("get", "/other").is_("fresh")
@@ -688,8 +895,14 @@ def the_progress_of_a_pass_is_shown_on_a_terminal(cli):
 
     def on_a_terminal(*words):
         ours, theirs = os.openpty()
-        process = subprocess.Popen([cli.program, "--json", "invalidate", "--tag", "news", "--every-page", *words], cwd=cli.folder,
-                                   env=cli.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs)
+        process = subprocess.Popen(
+            [cli.program, "--json", "invalidate", "--tag", "news", "--every-page", *words],
+            cwd=cli.folder,
+            env=cli.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        )
         os.close(theirs)
         shown = b""
         try:
@@ -763,12 +976,16 @@ def a_copied_table_deletes_nothing_of_the_originals(cli):
     # Nor by another way to the same bodies; and that the original has once taken it makes no difference.
     (cli.folder / "link").symlink_to("bodies")
     for _ in range(2):
-        cli("gc", "--grace", "0s", "--table", "lmdb:copy", "--bodies", "file:link").is_("failed", 1).says("a copy of lmdb:")
+        cli("gc", "--grace", "0s", "--table", "lmdb:copy", "--bodies", "file:link").is_("failed", 1).says(
+            "a copy of lmdb:"
+        )
     cli("gc", "--grace", "0s", "--table", "lmdb:original", "--bodies", "file:link").is_("done", bodies_deleted=0)
     shutil.copytree(cli.folder / "original", cli.folder / "copy2")
     cli("regenerate", "/c", "--revalidate", "60s", *original, "--", "echo", "c").is_("regenerated")
     for _ in range(2):
-        cli("gc", "--grace", "0s", "--table", "lmdb:copy2", "--bodies", "file:bodies").is_("failed", 1).says("a copy of lmdb:")
+        cli("gc", "--grace", "0s", "--table", "lmdb:copy2", "--bodies", "file:bodies").is_("failed", 1).says(
+            "a copy of lmdb:"
+        )
     same(cli.plain("get", "/c", *original).out, b"c\n")
 
 
@@ -787,14 +1004,24 @@ def garbage_is_collected_in_two_passes(cli):
 
 # --- DynamoDB: rows that others wrote, tables that are not there ---
 
+
 def one_node_sweeps_at_a_time(cli, table):
     cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:swept-alone")
     cli("table", "create").is_("done")
     now = int(time.time())
 
     def sweeps_until(time_of_its_end):
-        table.client.put_item(TableName="swept-alone", Item={"pk": "GC#SWEEP", "sk": "LOCK", "lease_token": "t", "owner": "gateway-7",
-                                                     "lease_expires_at": time_of_its_end})
+        table.client.put_item(
+            TableName="swept-alone",
+            Item={
+                "pk": "GC#SWEEP",
+                "sk": "LOCK",
+                "lease_token": "t",
+                "owner": "gateway-7",
+                "lease_expires_at": time_of_its_end,
+            },
+        )
+
     sweeps_until(now + 60)
     cli("gc").is_("held", 3, lease_expires_at=now + 60).says("gateway-7 sweeps already")
     cli("gc", "--dry-run").is_("done")
@@ -807,6 +1034,7 @@ def rows_of_wrong_type_are_told(cli, table):
 
     def put(key, **row):
         table.client.put_item(TableName=TABLE, Item={"pk": f"CACHE#{sha256(key)}", **row})
+
     good = {"sk": "META", "s3_key": "k.html", "generated_at": now, "revalidate_seconds": 60}
     put("/time", **good | {"generated_at": str(now)})
     put("/missing", sk="META", s3_key="k.html")
@@ -839,35 +1067,73 @@ def pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_r
 
     def replace():
         for pk in pages:
-            table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "META", "s3_key": "k.html", "generated_at": int(time.time()) - 10,
-                                                         "revalidate_seconds": 3600})
+            table.client.put_item(
+                TableName=TABLE,
+                Item={
+                    "pk": pk,
+                    "sk": "META",
+                    "s3_key": "k.html",
+                    "generated_at": int(time.time()) - 10,
+                    "revalidate_seconds": 3600,
+                },
+            )
+
     replace()
     words = ["invalidate", "--tag", "news", "--every-page", "--tenant", "untold"]
     answer = cli(*words).is_("invalidated", seen=0, untold=2)
-    same(("2 pages whose META another writer has replaced" in answer["reaches"], "--whole-tenant" in answer["reaches"]), (True, True))
+    same(
+        ("2 pages whose META another writer has replaced" in answer["reaches"], "--whole-tenant" in answer["reaches"]),
+        (True, True),
+    )
     same("2 pages" in cli.plain(*words).out.decode(), True)
-    cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\ntags = ['news']\n")
+    cli.file(
+        "facetheory.toml",
+        b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\ntags = ['news']\n",
+    )
     answer = cli(*words).is_("invalidated", seen=1, closed=1, untold=1)
     same("1 page whose META another writer has replaced" in answer["reaches"], True)
     cli("meta", "--pk", pages[0]).is_("stale", generated_at=0)
-    cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\nmistake = 1\n")  # It says what it cannot use, and goes on.
+    cli.file(
+        "facetheory.toml", b"origin = 'http://127.0.0.1:1'\nmistake = 1\n"
+    )  # It says what it cannot use, and goes on.
     cli(*words).is_("invalidated", seen=0, untold=2).says("facetheory.toml", "mistake")
-    cli("invalidate", "--whole-tenant", "untold", "--every-page").is_("invalidated", untold=0, closed=1, already_closed=1, reaches="every reader")
+    cli("invalidate", "--whole-tenant", "untold", "--every-page").is_(
+        "invalidated", untold=0, closed=1, already_closed=1, reaches="every reader"
+    )
 
 
 def marks_of_the_tenant_default_count_where_they_stood_before(cli, table):
     pk = "CACHE#default::/old?"
     now = int(time.time())
-    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "META", "s3_key": "k.html", "generated_at": now - 100,
-                                                 "revalidate_seconds": 3600, "tags": {"old"}})
-    table.client.put_item(TableName=TABLE, Item={"pk": "TENANT#default#TAG#old", "sk": "META", "invalidated_at": now - 50, "purged_at": now - 50})
+    table.client.put_item(
+        TableName=TABLE,
+        Item={
+            "pk": pk,
+            "sk": "META",
+            "s3_key": "k.html",
+            "generated_at": now - 100,
+            "revalidate_seconds": 3600,
+            "tags": {"old"},
+        },
+    )
+    table.client.put_item(
+        TableName=TABLE,
+        Item={"pk": "TENANT#default#TAG#old", "sk": "META", "invalidated_at": now - 50, "purged_at": now - 50},
+    )
     cli("get", "--pk", pk).is_("missing", 1).says("its tag old was purged")
 
 
 def a_table_that_does_not_exist_is_told_and_can_be_made(cli):
     cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:made-by-the-cli")
-    for words in (["meta", "/x"], ["lease", "acquire", "/x"], ["list"], ["table", "describe"], ["invalidate", "/x"],
-                  ["request", "claim", "/x", "--id", "r"], ["regenerate", "/x", "--revalidate", "60s", "--", "true"]):
+    for words in (
+        ["meta", "/x"],
+        ["lease", "acquire", "/x"],
+        ["list"],
+        ["table", "describe"],
+        ["invalidate", "/x"],
+        ["request", "claim", "/x", "--id", "r"],
+        ["regenerate", "/x", "--revalidate", "60s", "--", "true"],
+    ):
         cli(*words).is_("failed", 1).says("made-by-the-cli")
     cli("table", "create").is_("done", status="ACTIVE", uri="dynamodb:made-by-the-cli")
     cli("table", "create").is_("done", status="ACTIVE")
@@ -881,7 +1147,9 @@ def a_table_named_by_a_foreign_variable_is_warned_about(cli):
     named["APPTHEORY_CACHE_TABLE_NAME"] = named.pop("FACETHEORY_CACHE_TABLE_NAME")
     other = Cli(cli.program, cli.folder)
     other.environment = named
-    other("meta", "/never").is_("missing").says("warning", "APPTHEORY_CACHE_TABLE_NAME", f"FACETHEORY_CACHE_TABLE_NAME={TABLE}")
+    other("meta", "/never").is_("missing").says(
+        "warning", "APPTHEORY_CACHE_TABLE_NAME", f"FACETHEORY_CACHE_TABLE_NAME={TABLE}"
+    )
 
 
 def a_server_that_is_not_there_is_told(cli):
@@ -890,13 +1158,19 @@ def a_server_that_is_not_there_is_told(cli):
 
 
 def the_protocol_works_on_dynamodb(cli):
-    cli = cli.with_environment(FACETHEORY_TABLE="dynamodb:protocol-alone")  # `gc` refuses a table with rows that cannot be read.
+    cli = cli.with_environment(
+        FACETHEORY_TABLE="dynamodb:protocol-alone"
+    )  # `gc` refuses a table with rows that cannot be read.
     cli("table", "create").is_("done")
     key = "/dynamodb"
-    first = cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "echo", "one").is_("regenerated", version=1)
+    first = cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "echo", "one").is_(
+        "regenerated", version=1
+    )
     same(cli.plain("get", key).out, b"one\n")
     cli("invalidate", key).is_("invalidated")
-    cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "false").is_("replayed", result_s3_key=first["s3_key"])
+    cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--id", "job", "--", "false").is_(
+        "replayed", result_s3_key=first["s3_key"]
+    )
     cli("regenerate", key, "--revalidate", "1h", "--id", "job", "--", "false").is_("mismatch", 3)
     cli("regenerate", key, "--revalidate", "1h", "--history", "2", "--", "echo", "two").is_("regenerated", version=2)
     cli("rollback", key, first["current_sk"]).is_("rolled_back")
@@ -907,6 +1181,7 @@ def the_protocol_works_on_dynamodb(cli):
 
 # --- Which stores are used, and whose the bodies are ---
 
+
 def unnamed(cli, **variables):
     """In DynamoDB's environment, without what names stores there."""
     rest = {name: value for name, value in cli.environment.items() if not name.startswith("FACETHEORY_")}
@@ -916,10 +1191,15 @@ def unnamed(cli, **variables):
 
 
 def one_rule_chooses_the_stores(cli):
-    cli.file("facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n[routes.mistake\n")
+    cli.file(
+        "facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n[routes.mistake\n"
+    )
     unnamed(cli)("table", "describe").is_("usage", 2).says("facetheory.toml:4")
     # A mistake elsewhere is the gateway's, and no reason to refuse an invalidation.
-    cli.file("facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\nunheard_of = 1\nlisten = 5\n")
+    cli.file(
+        "facetheory.toml",
+        b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\nunheard_of = 1\nlisten = 5\n",
+    )
     cli.file("data.toml", b"data = 'of-data'\n")
     cli.file("empty.toml", b"origin = 'http://127.0.0.1:1'\n")
     specified = {"FACETHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_ISR_BUCKET": "bucket"}
@@ -927,26 +1207,101 @@ def one_rule_chooses_the_stores(cli):
 
     def here(path):
         return f"{cli.folder.resolve()}/{path}"
+
     option = ("--table", "lmdb:of-option/t", "--bodies", "file:of-option/b")
     for words, environment, table, table_by, bodies, bodies_by in (
-            (option, variables | specified, f"lmdb:{here('of-option/t')}", "--table", f"file:{here('of-option/b')}", "--bodies"),
-            (("--data", "of-option"), variables, f"lmdb:{here('of-option/table')}", "--data", f"lmdb:{here('of-option/bodies')}", "--data"),
-            ((*option[:2], "--data", "of-option"), variables, f"lmdb:{here('of-option/t')}", "--table", f"lmdb:{here('of-option/bodies')}", "--data"),
-            ((), variables | specified, f"lmdb:{here('of-variable/t')}", "FACETHEORY_TABLE", f"file:{here('of-variable/b')}", "FACETHEORY_BODIES"),
-            ((), specified, f"lmdb:{here('of-file/t')}", "table in facetheory.toml:2", f"file:{here('of-file/b')}", "bodies in facetheory.toml:3"),
-            (("--config", "data.toml"), specified, f"lmdb:{here('of-data/table')}", "data in data.toml:1", f"lmdb:{here('of-data/bodies')}", "data in data.toml:1"),
-            (("--config", "empty.toml"), specified, f"dynamodb:{TABLE}", "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/isr", "FACETHEORY_ISR_BUCKET"),
-            (("--config", "empty.toml"), specified | {"FACETHEORY_ISR_PREFIX": "p"}, f"dynamodb:{TABLE}", "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/p",
-             "FACETHEORY_ISR_BUCKET"),
-            (("--config", "empty.toml"), {"APPTHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_BODIES": "s3://b/p"}, f"dynamodb:{TABLE}",
-             "APPTHEORY_CACHE_TABLE_NAME", "s3://b/p", "FACETHEORY_BODIES"),
-            (("--config", "empty.toml"), {}, f"lmdb:{here('facetheory-data/table')}", "the default", f"lmdb:{here('facetheory-data/bodies')}", "the default")):
-        answer = unnamed(cli, **environment)("table", "describe", *words).is_("done", table_by=table_by, bodies=bodies, bodies_by=bodies_by)
+        (
+            option,
+            variables | specified,
+            f"lmdb:{here('of-option/t')}",
+            "--table",
+            f"file:{here('of-option/b')}",
+            "--bodies",
+        ),
+        (
+            ("--data", "of-option"),
+            variables,
+            f"lmdb:{here('of-option/table')}",
+            "--data",
+            f"lmdb:{here('of-option/bodies')}",
+            "--data",
+        ),
+        (
+            (*option[:2], "--data", "of-option"),
+            variables,
+            f"lmdb:{here('of-option/t')}",
+            "--table",
+            f"lmdb:{here('of-option/bodies')}",
+            "--data",
+        ),
+        (
+            (),
+            variables | specified,
+            f"lmdb:{here('of-variable/t')}",
+            "FACETHEORY_TABLE",
+            f"file:{here('of-variable/b')}",
+            "FACETHEORY_BODIES",
+        ),
+        (
+            (),
+            specified,
+            f"lmdb:{here('of-file/t')}",
+            "table in facetheory.toml:2",
+            f"file:{here('of-file/b')}",
+            "bodies in facetheory.toml:3",
+        ),
+        (
+            ("--config", "data.toml"),
+            specified,
+            f"lmdb:{here('of-data/table')}",
+            "data in data.toml:1",
+            f"lmdb:{here('of-data/bodies')}",
+            "data in data.toml:1",
+        ),
+        (
+            ("--config", "empty.toml"),
+            specified,
+            f"dynamodb:{TABLE}",
+            "FACETHEORY_CACHE_TABLE_NAME",
+            "s3://bucket/isr",
+            "FACETHEORY_ISR_BUCKET",
+        ),
+        (
+            ("--config", "empty.toml"),
+            specified | {"FACETHEORY_ISR_PREFIX": "p"},
+            f"dynamodb:{TABLE}",
+            "FACETHEORY_CACHE_TABLE_NAME",
+            "s3://bucket/p",
+            "FACETHEORY_ISR_BUCKET",
+        ),
+        (
+            ("--config", "empty.toml"),
+            {"APPTHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_BODIES": "s3://b/p"},
+            f"dynamodb:{TABLE}",
+            "APPTHEORY_CACHE_TABLE_NAME",
+            "s3://b/p",
+            "FACETHEORY_BODIES",
+        ),
+        (
+            ("--config", "empty.toml"),
+            {},
+            f"lmdb:{here('facetheory-data/table')}",
+            "the default",
+            f"lmdb:{here('facetheory-data/bodies')}",
+            "the default",
+        ),
+    ):
+        answer = unnamed(cli, **environment)("table", "describe", *words).is_(
+            "done", table_by=table_by, bodies=bodies, bodies_by=bodies_by
+        )
         same(answer["uri"].replace("lmdb:./", "lmdb:"), table)
     # The gateway, by the same rule, of a file that is right in all of it.
     cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n")
-    for words, environment, table, bodies in (((), specified, "lmdb:of-file/t", "file:of-file/b"), (option, variables, "lmdb:of-option/t", "file:of-option/b"),
-                                              ((), variables, "lmdb:of-variable/t", "file:of-variable/b")):
+    for words, environment, table, bodies in (
+        ((), specified, "lmdb:of-file/t", "file:of-file/b"),
+        (option, variables, "lmdb:of-option/t", "file:of-option/b"),
+        ((), variables, "lmdb:of-variable/t", "file:of-variable/b"),
+    ):
         unnamed(cli, **environment)("serve", "--check-config", *words).is_("ok", table=table, bodies=bodies)
     unnamed(cli)("meta", "/x", "--config", "nowhere.toml").is_("usage", 2).says("nowhere.toml")
     cli.file("facetheory.toml", b"table = 5\n")
@@ -957,7 +1312,12 @@ def the_variable_of_the_specification_names_the_table_for_every_command(cli, tab
     """In the gateway's environment an invalidation is not lost in a folder. It needs no bodies, and so no bucket."""
     named = unnamed(cli, FACETHEORY_CACHE_TABLE_NAME=TABLE)
     named("invalidate", "--tag", "specified", "--purge").is_("purged")
-    same(table.client.get_item(TableName=TABLE, Key={"pk": "TAG#specified", "sk": "META"}, ConsistentRead=True)["Item"]["purges"], 1)
+    same(
+        table.client.get_item(TableName=TABLE, Key={"pk": "TAG#specified", "sk": "META"}, ConsistentRead=True)["Item"][
+            "purges"
+        ],
+        1,
+    )
     named("lease", "acquire", "/specified").is_("acquired")
     named("lease", "show", "/specified").is_("held")
     named("meta", "/specified").is_("missing")
@@ -970,10 +1330,18 @@ def the_variable_of_the_specification_names_the_table_for_every_command(cli, tab
 def a_shared_table_with_bodies_of_one_machine_is_refused_everywhere(cli):
     named = unnamed(cli, FACETHEORY_CACHE_TABLE_NAME=TABLE)
     for words in ([], ["--bodies", "lmdb:b"], ["--bodies", "memory:"], ["--table", f"dynamodb:{TABLE}", "--data", "d"]):
-        for command in (["regenerate", "/x", "--revalidate", "60s", "--", "touch", "rendered"], ["get", "/x"], ["gc"],
-                        ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"]):
-            named(*command[:1], *words, *command[1:]).is_("usage", 2).says("the table is shared", "s3://bucket", "FACETHEORY_ISR_BUCKET")
-        named("serve", "--origin", "http://127.0.0.1:1", "--check-config", *words).is_("usage", 2).says("the table is shared")
+        for command in (
+            ["regenerate", "/x", "--revalidate", "60s", "--", "touch", "rendered"],
+            ["get", "/x"],
+            ["gc"],
+            ["publish", "/x", "--token", TOKEN, "--body", "-", "--revalidate", "60s"],
+        ):
+            named(*command[:1], *words, *command[1:]).is_("usage", 2).says(
+                "the table is shared", "s3://bucket", "FACETHEORY_ISR_BUCKET"
+            )
+        named("serve", "--origin", "http://127.0.0.1:1", "--check-config", *words).is_("usage", 2).says(
+            "the table is shared"
+        )
         same("the table is shared" in named("table", "describe", *words).is_("done")["trouble"], True)
     same((cli.folder / "rendered").exists(), False)
     same((cli.folder / "facetheory-data").exists(), False)
@@ -993,21 +1361,36 @@ def gc_deletes_nothing_that_belongs_to_another_table(cli, table):
         for _ in range(3):
             for words in (["--grace", "0"], ["--grace", "0", "--dry-run"]):
                 answer = stranger("gc", *words).is_("failed", 1)
-                answer.says(f"dynamodb:{name}", f"file:{cli.folder.resolve()}/shared", "--adopt", "facetheory table describe")
+                answer.says(
+                    f"dynamodb:{name}", f"file:{cli.folder.resolve()}/shared", "--adopt", "facetheory table describe"
+                )
                 same("lmdb:" in answer.err, known)  # Whose they are, where that is known.
         if known:
             token = stranger("lease", "acquire", "/mine")["lease_token"]
-            stranger("publish", "/mine", "--token", token, "--body", "-", "--revalidate", "60s").is_("failed", 1).says("belongs to the table lmdb:")
-            stranger("regenerate", "/other", "--revalidate", "60s", "--", "touch", "rendered").is_("failed", 1).says("belongs to the table lmdb:")
+            stranger("publish", "/mine", "--token", token, "--body", "-", "--revalidate", "60s").is_("failed", 1).says(
+                "belongs to the table lmdb:"
+            )
+            stranger("regenerate", "/other", "--revalidate", "60s", "--", "touch", "rendered").is_("failed", 1).says(
+                "belongs to the table lmdb:"
+            )
             same((cli.folder / "rendered").exists(), False)
-            stranger("serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "off").is_("usage", 2).says("belongs to the table lmdb:")
+            stranger("serve", "--origin", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "off").is_(
+                "usage", 2
+            ).says("belongs to the table lmdb:")
         else:
             stranger.publish("/mine")  # Nobody can tell: it may write, and is warned.
             stranger("gc", "--grace", "0").is_("failed", 1)
     for page in range(3):
         same(owner.plain("get", f"/page/{page}").out, b"<h1>Hello</h1>\n")
-    same(table.client.scan(TableName="pages-of-before", ConsistentRead=True, FilterExpression="begins_with(pk, :gc)",
-                           ExpressionAttributeValues={":gc": "GC#"})["Items"], [])
+    same(
+        table.client.scan(
+            TableName="pages-of-before",
+            ConsistentRead=True,
+            FilterExpression="begins_with(pk, :gc)",
+            ExpressionAttributeValues={":gc": "GC#"},
+        )["Items"],
+        [],
+    )
 
 
 def bodies_can_be_adopted(cli):
@@ -1023,11 +1406,19 @@ def bodies_can_be_adopted(cli):
 
 # --- Running them ---
 
+
 def idempotency_script(cli, name):
     """Its lines are cases of their own."""
     script = HERE / "idempotency.sh"
-    done = subprocess.run([script, cli.program], cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        [script, cli.program],
+        cwd=cli.folder,
+        env=cli.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     lines = re.sub(r"^(not ok|ok) ", rf"\1 {name}: ", done.stdout + done.stderr, flags=re.MULTILINE)
     return lines if lines.count("\n") > 20 else lines + f"not ok {name}: it ended early\n"
 
@@ -1038,22 +1429,43 @@ def main():
 
     table = DynamoDbLocal()
     on_lmdb = Cli(chosen.facetheory, ".")
-    on_dynamodb = Cli(chosen.facetheory, ".", table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"})
-    dynamodb_cases = {one_node_sweeps_at_a_time: (table,), rows_of_wrong_type_are_told: (table,),
-                      pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes: (table,),
-                      marks_of_the_tenant_default_count_where_they_stood_before: (table,),
-                      a_table_that_does_not_exist_is_told_and_can_be_made: (),
-                      a_table_named_by_a_foreign_variable_is_warned_about: (), a_server_that_is_not_there_is_told: (),
-                      the_protocol_works_on_dynamodb: (), one_rule_chooses_the_stores: (),
-                      the_variable_of_the_specification_names_the_table_for_every_command: (table,),
-                      a_shared_table_with_bodies_of_one_machine_is_refused_everywhere: (),
-                      gc_deletes_nothing_that_belongs_to_another_table: (table,)}
-    cases = [(name, idempotency_script, cli, name) for name, cli in (("idempotency on LMDB", on_lmdb), ("idempotency on DynamoDB", on_dynamodb))]
-    functions = regenerate_cases.CASES + [f for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-                                          if list(inspect.signature(f).parameters)[:1] == ["cli"] and f not in (idempotency_script, unnamed)]
+    on_dynamodb = Cli(
+        chosen.facetheory,
+        ".",
+        table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"},
+    )
+    dynamodb_cases = {
+        one_node_sweeps_at_a_time: (table,),
+        rows_of_wrong_type_are_told: (table,),
+        pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes: (table,),
+        marks_of_the_tenant_default_count_where_they_stood_before: (table,),
+        a_table_that_does_not_exist_is_told_and_can_be_made: (),
+        a_table_named_by_a_foreign_variable_is_warned_about: (),
+        a_server_that_is_not_there_is_told: (),
+        the_protocol_works_on_dynamodb: (),
+        one_rule_chooses_the_stores: (),
+        the_variable_of_the_specification_names_the_table_for_every_command: (table,),
+        a_shared_table_with_bodies_of_one_machine_is_refused_everywhere: (),
+        gc_deletes_nothing_that_belongs_to_another_table: (table,),
+    }
+    cases = [
+        (name, idempotency_script, cli, name)
+        for name, cli in (("idempotency on LMDB", on_lmdb), ("idempotency on DynamoDB", on_dynamodb))
+    ]
+    functions = regenerate_cases.CASES + [
+        f
+        for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+        if list(inspect.signature(f).parameters)[:1] == ["cli"] and f not in (idempotency_script, unnamed)
+    ]
     for function in functions:
-        cases.append((function.__name__.replace("_", " "), function, on_dynamodb if function in dynamodb_cases else on_lmdb,
-                      *dynamodb_cases.get(function, ())))
+        cases.append(
+            (
+                function.__name__.replace("_", " "),
+                function,
+                on_dynamodb if function in dynamodb_cases else on_lmdb,
+                *dynamodb_cases.get(function, ()),
+            )
+        )
     well = harness.run_all(cases, chosen.words, 8)
     table.stop()
     sys.exit(0 if well else 1)

@@ -23,18 +23,40 @@ from harness import Cli, same
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "interop"))
-from dynamodb_local import ACCESS_KEY, REGION, SECRET_KEY, TABLE, DynamoDbLocal, spawn  # pylint: disable=wrong-import-position
+from dynamodb_local import (
+    ACCESS_KEY,
+    REGION,
+    SECRET_KEY,
+    TABLE,
+    DynamoDbLocal,
+    spawn,
+)  # pylint: disable=wrong-import-position
 
 BUCKET = "bodies"
-REACHED, READ, CONDITION = "the table can be reached", "a row is read as it was written", "a row is written only if its condition holds"
-DESCRIBED, KEYS, EXPIRY = "the table describes itself", "its keys are pk and sk, both text", "rows go away after their `ttl`"
-WHOLE, NOTHING = "a transaction is written as a whole", "a transaction with a condition that does not hold writes nothing"
+REACHED, READ, CONDITION = (
+    "the table can be reached",
+    "a row is read as it was written",
+    "a row is written only if its condition holds",
+)
+DESCRIBED, KEYS, EXPIRY = (
+    "the table describes itself",
+    "its keys are pk and sk, both text",
+    "rows go away after their `ttl`",
+)
+WHOLE, NOTHING = (
+    "a transaction is written as a whole",
+    "a transaction with a condition that does not hold writes nothing",
+)
 TWICE, ROWS_REMOVED = "a transaction that names a row twice is refused", "rows are removed"
 SEVERAL = "several rows are read at once"
 OF_ANY_TABLE = [REACHED, READ, SEVERAL, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
 OF_DYNAMODB = [REACHED, KEYS, EXPIRY, READ, SEVERAL, CONDITION, WHOLE, NOTHING, TWICE, ROWS_REMOVED]
 BODIES_REACHED, BODY_READ = "the body store can be reached", "a body is read as it was written, with its metadata"
-ONCE, LISTED, BODY_REMOVED = "a key that exists is not written again", "a body is found in the list", "bodies are removed"
+ONCE, LISTED, BODY_REMOVED = (
+    "a key that exists is not written again",
+    "a body is found in the list",
+    "bodies are removed",
+)
 OF_BODIES = [BODIES_REACHED, BODY_READ, ONCE, LISTED, BODY_REMOVED]
 
 
@@ -48,11 +70,22 @@ class S3:
             raise SystemExit(f"{command[0]} did not start; run tools/install")
         self.endpoint = "http://127.0.0.1:" + said.split(mark)[1].split()[0]
         threading.Thread(target=self.process.stdout.read, daemon=True).start()  # What it says later.
-        self.client = boto3.client("s3", endpoint_url=self.endpoint, region_name=REGION, aws_access_key_id=access_key,
-                                   aws_secret_access_key=secret_key, config=Config(s3={"addressing_style": "path"}))
+        self.client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            config=Config(s3={"addressing_style": "path"}),
+        )
         self.client.create_bucket(Bucket=BUCKET)
-        self.environment = {"AWS_ENDPOINT_URL_S3": self.endpoint, "AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key,
-                            "AWS_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true"}
+        self.environment = {
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": access_key,
+            "AWS_SECRET_ACCESS_KEY": secret_key,
+            "AWS_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
 
     def keys(self, prefix):
         return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])]
@@ -67,18 +100,41 @@ class Servers:
         self.dynamodb = DynamoDbLocal()
         stack.callback(self.dynamodb.stop)
         python = TESTS.parent / "build/tools/moto/bin/python"
-        self.moto = S3([python, "-u", "-m", "moto.server", "--host", "127.0.0.1", "--port", "0"], "http://127.0.0.1:", ACCESS_KEY, SECRET_KEY)
+        self.moto = S3(
+            [python, "-u", "-m", "moto.server", "--host", "127.0.0.1", "--port", "0"],
+            "http://127.0.0.1:",
+            ACCESS_KEY,
+            SECRET_KEY,
+        )
         stack.callback(self.moto.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        self.s3rver = S3(["node", "--openssl-legacy-provider", TESTS / "servers/node_modules/s3rver/bin/s3rver.js", "--directory", folder,
-                          "--address", "127.0.0.1", "--port", "0", "--silent", "--no-vhost-buckets"], "listening on 127.0.0.1:", "S3RVER", "S3RVER")
+        self.s3rver = S3(
+            [
+                "node",
+                "--openssl-legacy-provider",
+                TESTS / "servers/node_modules/s3rver/bin/s3rver.js",
+                "--directory",
+                folder,
+                "--address",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--silent",
+                "--no-vhost-buckets",
+            ],
+            "listening on 127.0.0.1:",
+            "S3RVER",
+            "S3RVER",
+        )
         stack.callback(self.s3rver.stop)
 
 
 def checked(answer, store):
     """The checks of a store with their results, and what is said of those that are not ok."""
     checks = [check for check in answer["checks"] if check["store"] == store]
-    return [check["check"] for check in checks], {check["check"]: (check["result"], check["detail"]) for check in checks if check["result"] != "ok"}
+    return [check["check"] for check in checks], {
+        check["check"]: (check["result"], check["detail"]) for check in checks if check["result"] != "ok"
+    }
 
 
 def finds(answer, store, check, result, *texts):
@@ -91,6 +147,7 @@ def finds(answer, store, check, result, *texts):
 
 
 # --- Stores that are as they should be ---
+
 
 def stores_of_this_machine_are_healthy_and_left_as_they_were(cli, _):
     for words in ([], ["--bodies", "file:files"], ["--table", "memory:", "--bodies", "memory:"]):
@@ -106,7 +163,9 @@ def dynamodb_and_s3_are_healthy_and_left_as_they_were(cli, servers):
     aws = cli.with_environment(**servers.dynamodb.environment() | servers.moto.environment)
     aws("table", "create", "--table", "dynamodb:healthy").is_("done")
     servers.moto.client.put_object(Bucket=BUCKET, Key="isr/0123/1.html", Body=b"a page")
-    answer = aws("doctor", "--table", "dynamodb:healthy", "--bodies", f"s3://{BUCKET}/isr").is_("healthy", bodies=f"s3://{BUCKET}/isr")
+    answer = aws("doctor", "--table", "dynamodb:healthy", "--bodies", f"s3://{BUCKET}/isr").is_(
+        "healthy", bodies=f"s3://{BUCKET}/isr"
+    )
     same(checked(answer, "table"), (OF_DYNAMODB, {}))
     same(checked(answer, "bodies"), (OF_BODIES, {}))
     same(servers.dynamodb.client.scan(TableName="healthy", ConsistentRead=True)["Items"], [])
@@ -143,10 +202,13 @@ def the_configuration_names_the_stores(cli, _):
 
 # --- Bodies that are not ---
 
+
 def a_server_that_overwrites_bodies_is_named(cli, servers):
     s3 = cli.with_environment(**servers.s3rver.environment)
     answer = s3("doctor", "--table", "memory:", "--bodies", f"s3://{BUCKET}/overwritten").is_("unhealthy", 1)
-    finds(answer, "bodies", ONCE, "failed", "overwrites", "If-None-Match", "use a server that honours conditional writes")
+    finds(
+        answer, "bodies", ONCE, "failed", "overwrites", "If-None-Match", "use a server that honours conditional writes"
+    )
     same(checked(answer, "table")[1], {})
     same(servers.s3rver.keys("overwritten/"), [])
 
@@ -166,6 +228,7 @@ def a_folder_that_cannot_be_written_is_told(cli, _):
 
 
 # --- Tables that are not ---
+
 
 class Spoiled(http.server.ThreadingHTTPServer):
     """DynamoDB Local, but `spoil(operation, request)` may change a request, or give the code of the error that answers it."""
@@ -189,9 +252,16 @@ class SpoiledAnswers(http.server.BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         error = self.server.spoil(self.headers["X-Amz-Target"].split(".")[1], request)
         if error:
-            status, said = 400, json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{error}", "message": "not here"}).encode()
+            status, said = (
+                400,
+                json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{error}", "message": "not here"}).encode(),
+            )
         else:
-            kept = {name: value for name, value in self.headers.items() if name.lower() not in ("content-length", "host", "connection")}
+            kept = {
+                name: value
+                for name, value in self.headers.items()
+                if name.lower() not in ("content-length", "host", "connection")
+            }
             upstream = http.client.HTTPConnection(self.server.upstream, timeout=harness.DEADLINE)
             upstream.request("POST", "/", json.dumps(request).encode(), kept)
             answer = upstream.getresponse()
@@ -227,6 +297,7 @@ def a_table_that_ignores_conditions_is_named(cli, servers):
     def spoil(operation, request):
         if operation == "PutItem":
             without_condition(request)
+
     answer = examined(cli, servers, spoil).is_("unhealthy", 1)
     finds(answer, "table", CONDITION, "failed", "two workers would hold one lease", "ConditionExpression")
 
@@ -234,17 +305,25 @@ def a_table_that_ignores_conditions_is_named(cli, servers):
 def a_table_without_transactions_is_named(cli, servers):
     def spoil(operation, _):
         return "UnknownOperationException" if operation == "TransactWriteItems" else None
+
     answer = examined(cli, servers, spoil).is_("unhealthy", 1)
     _, found = checked(answer, "table")
     same(sorted(found), sorted([WHOLE, NOTHING, TWICE]))
     for name in found:
-        same(("UnknownOperationException" in found[name][1], "use a server that has TransactWriteItems" in found[name][1]), (True, True))
+        same(
+            (
+                "UnknownOperationException" in found[name][1],
+                "use a server that has TransactWriteItems" in found[name][1],
+            ),
+            (True, True),
+        )
 
 
 def a_table_whose_transactions_ignore_conditions_is_named(cli, servers):
     def spoil(operation, request):
         for item in request["TransactItems"] if operation == "TransactWriteItems" else ():
             without_condition(item["Put"])
+
     finds(examined(cli, servers, spoil).is_("unhealthy", 1), "table", NOTHING, "failed", "wrote it nevertheless")
 
 
@@ -252,6 +331,7 @@ def a_table_that_writes_half_of_a_transaction_is_named(cli, servers):
     def spoil(operation, request):
         if operation == "TransactWriteItems" and request["TransactItems"][0]["Put"]["Item"]["sk"]["S"] == "2":
             del request["TransactItems"][1]
+
     finds(examined(cli, servers, spoil).is_("unhealthy", 1), "table", WHOLE, "failed", "half of a transaction")
 
 
@@ -260,6 +340,7 @@ def a_table_that_takes_a_row_twice_in_one_transaction_is_named(cli, servers):
         if operation == "TransactWriteItems":
             rows = {item["Put"]["Item"]["sk"]["S"]: item for item in request["TransactItems"]}
             request["TransactItems"] = list(rows.values())
+
     finds(examined(cli, servers, spoil).is_("unhealthy", 1), "table", TWICE, "failed", "the server wrote it")
 
 
@@ -267,6 +348,7 @@ def a_table_whose_reads_lag_is_named(cli, servers):
     def spoil(operation, request):
         if operation == "GetItem":
             request["Key"]["sk"]["S"] += "-as-it-was"
+
     answer = examined(cli, servers, spoil).is_("unhealthy", 1)
     finds(answer, "table", READ, "failed", "ConsistentRead")
     same(checked(answer, "table")[0], [REACHED, KEYS, EXPIRY, READ, ROWS_REMOVED])
@@ -275,39 +357,67 @@ def a_table_whose_reads_lag_is_named(cli, servers):
 def a_table_that_does_not_let_several_rows_be_read_is_named(cli, servers):
     def forbid(operation, _):
         return "AccessDeniedException" if operation == "BatchGetItem" else None
+
     finds(examined(cli, servers, forbid).is_("unhealthy", 1), "table", SEVERAL, "failed", "dynamodb:BatchGetItem")
 
     def forget(operation, request):
         if operation == "BatchGetItem":
             for table in request["RequestItems"].values():
                 table["Keys"] = [key for key in table["Keys"] if key["sk"]["S"] != "1"]
+
     finds(examined(cli, servers, forget).is_("unhealthy", 1), "table", SEVERAL, "failed", "BatchGetItem")
 
 
 def rows_that_cannot_be_removed_are_told(cli, servers):
     def spoil(operation, _):
         return "AccessDeniedException" if operation == "DeleteItem" else None
-    finds(examined(cli, servers, spoil).is_("unhealthy", 1), "table", ROWS_REMOVED, "failed", "dynamodb:DeleteItem", "DOCTOR#", "until their `ttl`")
+
+    finds(
+        examined(cli, servers, spoil).is_("unhealthy", 1),
+        "table",
+        ROWS_REMOVED,
+        "failed",
+        "dynamodb:DeleteItem",
+        "DOCTOR#",
+        "until their `ttl`",
+    )
 
 
 def a_table_that_says_nothing_of_itself_is_a_warning(cli, servers):
     def spoil(operation, _):
         return "UnknownOperationException" if operation == "DescribeTimeToLive" else None
-    finds(examined(cli, servers, spoil).is_("healthy"), "table", DESCRIBED, "warning", "UnknownOperationException", "facetheory gc")
+
+    finds(
+        examined(cli, servers, spoil).is_("healthy"),
+        "table",
+        DESCRIBED,
+        "warning",
+        "UnknownOperationException",
+        "facetheory gc",
+    )
 
 
 def a_table_that_keeps_old_rows_is_a_warning(cli, servers):
-    servers.dynamodb.client.create_table(TableName="keeps", BillingMode="PAY_PER_REQUEST",
-                                         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-                                         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}])
+    servers.dynamodb.client.create_table(
+        TableName="keeps",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+    )
     answer = examined(cli, servers, lambda *_: None, "keeps").is_("healthy")
     finds(answer, "table", EXPIRY, "warning", "not switched on", "facetheory table create")
 
 
 def a_table_with_other_keys_is_named_and_left_alone(cli, servers):
-    servers.dynamodb.client.create_table(TableName="other-keys", BillingMode="PAY_PER_REQUEST",
-                                         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-                                         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}])
+    servers.dynamodb.client.create_table(
+        TableName="other-keys",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    )
     answer = examined(cli, servers, lambda *_: None, "other-keys").is_("unhealthy", 1)
     _, found = checked(answer, "table")
     same([name for name, (result, _) in found.items() if result == "failed"], [KEYS])
@@ -316,7 +426,10 @@ def a_table_with_other_keys_is_named_and_left_alone(cli, servers):
 
 
 def a_table_that_is_not_there_is_told_and_bodies_are_checked_nevertheless(cli, servers):
-    for table, environment, text in (("nobodys", {}, "facetheory table create"), (TABLE, {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}, "127.0.0.1:9")):
+    for table, environment, text in (
+        ("nobodys", {}, "facetheory table create"),
+        (TABLE, {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}, "127.0.0.1:9"),
+    ):
         aws = cli.with_environment(**servers.dynamodb.environment() | environment)
         answer = aws("doctor", "--table", f"dynamodb:{table}", "--bodies", "file:bodies").is_("unhealthy", 1)
         finds(answer, "table", REACHED, "failed", text)
@@ -328,9 +441,11 @@ def main():
     chosen = harness.options(__doc__)
     with contextlib.ExitStack() as stack:
         servers = Servers(stack)
-        cases = [(f.__name__.replace("_", " "), f, Cli(chosen.facetheory, "."), servers)
-                 for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-                 if list(inspect.signature(f).parameters)[:1] == ["cli"] and len(inspect.signature(f).parameters) == 2]
+        cases = [
+            (f.__name__.replace("_", " "), f, Cli(chosen.facetheory, "."), servers)
+            for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+            if list(inspect.signature(f).parameters)[:1] == ["cli"] and len(inspect.signature(f).parameters) == 2
+        ]
         well = harness.run_all(cases, chosen.words, 4)
     sys.exit(0 if well else 1)
 

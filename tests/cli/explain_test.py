@@ -57,7 +57,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
 def site(cli, lines="", revalidate="1h", top=""):
     """An origin and a gateway; `explain` is asked with the gateway's own configuration, and its URL before every path."""
     with Origin() as origin:
-        cli.file("facetheory.toml", f'origin = "{origin.url}"\n{top}[defaults]\nrevalidate = "{revalidate}"\n{lines}'.encode())
+        cli.file(
+            "facetheory.toml",
+            f'origin = "{origin.url}"\n{top}[defaults]\nrevalidate = "{revalidate}"\n{lines}'.encode(),
+        )
         with Gateway(cli) as gateway:
             yield origin, gateway, lambda path, *words: cli("explain", gateway.url + path, *words)
         origin.shutdown()
@@ -68,9 +71,21 @@ def row(answer, sk):
 
 
 def a_page_goes_from_wait_to_hit_and_its_rows_are_shown(cli):
-    with site(cli, '[[routes]]\npattern = "/{name}"\nhistory = 5\ntags = ["all", "one-{name}"]\n') as (origin, gateway, explain):
-        before = explain("/a").is_("wait", state="missing", route="/{name}", configured_in="facetheory.toml:4", rows=[],
-                                   url=gateway.url + "/a", cache_key=gateway.url + "/a", route_tags=["all", "one-a"])
+    with site(cli, '[[routes]]\npattern = "/{name}"\nhistory = 5\ntags = ["all", "one-{name}"]\n') as (
+        origin,
+        gateway,
+        explain,
+    ):
+        before = explain("/a").is_(
+            "wait",
+            state="missing",
+            route="/{name}",
+            configured_in="facetheory.toml:4",
+            rows=[],
+            url=gateway.url + "/a",
+            cache_key=gateway.url + "/a",
+            route_tags=["all", "one-a"],
+        )
         if "up to 30 s" not in before["next"] or "an error" not in before["next"]:
             raise AssertionError(before)
         same(origin.renders, 0)
@@ -142,7 +157,11 @@ def after_a_failure_the_end_of_the_back_off_and_its_cause_are_told(cli):
         answer = explain("/a").is_("back_off", state="missing")
         lock = row(answer, "LOCK")
         same((lock["back_off"], lock["failures"]), (True, 1))
-        for part in ("an error", "500" if "500" in lock["last_error"] else lock["last_error"], "nobody tries again for "):
+        for part in (
+            "an error",
+            "500" if "500" in lock["last_error"] else lock["last_error"],
+            "nobody tries again for ",
+        ):
             if part not in answer["next"]:
                 raise AssertionError(answer)
         origin.broken = False
@@ -186,9 +205,17 @@ def another_variant_is_looked_up_under_its_own_key(cli):
 
 
 def what_is_passed_on_is_told_with_its_reason(cli):
-    with site(cli, '[[routes]]\npattern = "/{path*}"\n[[routes]]\npattern = "/api/*"\ncache = false\n') as (_, gateway, explain):
-        for path, header, reason in (("/a", "Cookie: session=1", "session"), ("/a", "Authorization: Basic eA==", "authorization"),
-                                     ("/a", 'If-Match: "x"', "origin"), ("/api/x", "X-Any: 1", "")):
+    with site(cli, '[[routes]]\npattern = "/{path*}"\n[[routes]]\npattern = "/api/*"\ncache = false\n') as (
+        _,
+        gateway,
+        explain,
+    ):
+        for path, header, reason in (
+            ("/a", "Cookie: session=1", "session"),
+            ("/a", "Authorization: Basic eA==", "authorization"),
+            ("/a", 'If-Match: "x"', "origin"),
+            ("/api/x", "X-Any: 1", ""),
+        ):
             answer = explain(path, "--header", header).is_("pass")
             same("rows" in answer, False)
             if reason not in answer["next"]:
@@ -206,8 +233,16 @@ def what_is_refused_is_told_with_its_reason(cli):
         same(gateway.get("/a", X_Tenant_Id="acme")[0], 403)
     trusted = cli("explain", "http://example.com/a", "--header", "X-Tenant-Id: acme", "--peer", "10.1.2.3")
     trusted.is_("wait", tenant="acme", trusted_peer=True, cache_key="http://example.com/a")
-    https = cli("explain", "http://example.com/a", "--header", "X-Tenant-Id: acme", "--peer", "10.1.2.3",
-                "--header", "X-Forwarded-Proto: https")
+    https = cli(
+        "explain",
+        "http://example.com/a",
+        "--header",
+        "X-Tenant-Id: acme",
+        "--peer",
+        "10.1.2.3",
+        "--header",
+        "X-Forwarded-Proto: https",
+    )
     https.is_("wait", cache_key="https://example.com/a")
     cli("explain", "http://example.com/a", "--header", "X-Tenant-Id: acme", "--peer", "192.0.2.1").is_("refused")
 
@@ -251,7 +286,9 @@ def what_cannot_be_asked_for_is_a_usage_error(cli):
 
 def data_names_table_and_bodies_for_every_command(cli):
     token = cli("lease", "acquire", "/a", "--data", "here")["lease_token"]
-    cli("publish", "/a", "--token", token, "--body", cli.file("a.html"), "--revalidate", "1h", "--data", "here").is_("published")
+    cli("publish", "/a", "--token", token, "--body", cli.file("a.html"), "--revalidate", "1h", "--data", "here").is_(
+        "published"
+    )
     cli("meta", "/a", "--data", "here").is_("fresh")
     cli("meta", "/a", "--table", "lmdb:here/table").is_("fresh")
     cli("meta", "/a").is_("missing")
@@ -267,12 +304,26 @@ def a_table_that_this_user_may_not_write_is_told_with_the_remedy(cli):
     for path in (cli.folder / "facetheory-data" / "table", cli.folder / "facetheory-data" / "bodies"):
         path.chmod(0o555)
     nobody = 65534 if os.geteuid() == 0 else None  # The administrator may write everything.
-    ended = subprocess.run([program, "explain", "http://a.test/page", "--origin", "http://127.0.0.1:1"], cwd=cli.folder,
-                           env=cli.environment, user=nobody, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [program, "explain", "http://a.test/page", "--origin", "http://127.0.0.1:1"],
+        cwd=cli.folder,
+        env=cli.environment,
+        user=nobody,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     for path in cli.folder.rglob("*"):
         path.chmod(0o755)
     same(ended.returncode, 2)
-    for text in ("Permission denied", "facetheory-data/table", "writable for this user", "who reads takes locks there, too"):
+    for text in (
+        "Permission denied",
+        "facetheory-data/table",
+        "writable for this user",
+        "who reads takes locks there, too",
+    ):
         same((text in ended.stderr, ended.stderr), (True, ended.stderr))
 
 

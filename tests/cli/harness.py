@@ -15,7 +15,9 @@ import urllib.error
 import urllib.request
 
 DEADLINE = 60  # seconds that one command may take
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
+CLEAN = {
+    name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))
+}
 
 
 class Answer:
@@ -76,20 +78,38 @@ class Cli:
         return self.plain(*words[:1], "--json", *words[1:], stdin=stdin) if words else self.plain("--json")
 
     def plain(self, *words, stdin=b""):
-        done = subprocess.run([self.program, *map(str, words)], cwd=self.folder, env=self.environment, input=stdin,
-                              capture_output=True, timeout=DEADLINE)
+        done = subprocess.run(
+            [self.program, *map(str, words)],
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            timeout=DEADLINE,
+        )
         return Answer(words, done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
     def shell(self, script):
         """A shell command line in which $FT is the program."""
-        done = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self.environment | {"FT": self.program},
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env=self.environment | {"FT": self.program},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE,
+        )
         return Answer([script], done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
     def start(self, *words):
         """In the background, with --json; give it to `finish`."""
-        return subprocess.Popen([self.program, "--json", *map(str, words)], cwd=self.folder, env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [self.program, "--json", *map(str, words)],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def finish(self, process):
         out, err = process.communicate(timeout=DEADLINE)
@@ -101,7 +121,7 @@ class Cli:
 
     def publish(self, key, *words, body=b"<h1>Hello</h1>\n"):
         """Acquires and publishes, for an hour unless the words say otherwise."""
-        tenant = words[words.index("--tenant"):][:2] if "--tenant" in words else []
+        tenant = words[words.index("--tenant") :][:2] if "--tenant" in words else []
         token = self("lease", "acquire", key, *tenant).is_("acquired")["lease_token"]
         if "--revalidate" not in words:
             words = (*words, "--revalidate", "1h")
@@ -147,9 +167,16 @@ class Gateway:
 
     def __init__(self, cli, *words, admin="off"):
         self.stdout = tempfile.TemporaryFile("w+")  # pylint: disable=consider-using-with
-        self.process = subprocess.Popen([cli.program, "serve", *map(str, words), "--listen", "127.0.0.1:0", "--admin", admin],
-                                        cwd=cli.folder, env=cli.environment, stdin=subprocess.DEVNULL, stdout=self.stdout,
-                                        stderr=subprocess.PIPE, text=True, errors="replace")
+        self.process = subprocess.Popen(
+            [cli.program, "serve", *map(str, words), "--listen", "127.0.0.1:0", "--admin", admin],
+            cwd=cli.folder,
+            env=cli.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self.stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
         self.messages, self.url, self.admin_url, self.out = [], None, None, ""
         for line in self.process.stderr:
             self.messages.append(line)
@@ -165,7 +192,9 @@ class Gateway:
 
     def get(self, path, **headers):
         """Status, how it was served, and the body."""
-        request = urllib.request.Request(self.url + path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        request = urllib.request.Request(
+            self.url + path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
         try:
             with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
                 return answer.status, answer.headers["x-facetheory-isr"], answer.read().decode()
@@ -193,7 +222,9 @@ class Gateway:
 
 def options(usage):
     parser = argparse.ArgumentParser(usage=usage)
-    parser.add_argument("--facetheory", default="build/release/facetheory", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument(
+        "--facetheory", default="build/release/facetheory", type=lambda path: pathlib.Path(path).resolve()
+    )
     parser.add_argument("words", nargs="*")
     return parser.parse_args()
 
@@ -222,6 +253,9 @@ def run_all(cases, words, workers):
 def main(module):
     """Runs the functions of a test's module that take a Cli and nothing else."""
     chosen = options(sys.modules[module].__doc__)
-    cases = [(f.__name__.replace("_", " "), f, Cli(chosen.facetheory, ".")) for _, f in inspect.getmembers(sys.modules[module], inspect.isfunction)
-             if list(inspect.signature(f).parameters) == ["cli"]]
+    cases = [
+        (f.__name__.replace("_", " "), f, Cli(chosen.facetheory, "."))
+        for _, f in inspect.getmembers(sys.modules[module], inspect.isfunction)
+        if list(inspect.signature(f).parameters) == ["cli"]
+    ]
     sys.exit(0 if run_all(cases, chosen.words, 4) else 1)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Idempotency with nothing but the CLI: the three outcomes of a repeated request, the mismatch, the takeover after a crash.
+# Idempotency with nothing but the CLI: the three outcomes of a repeated request, the mismatch, the takeover after a
+# crash.
 #
 #     FACETHEORY_TABLE=lmdb:/tmp/t FACETHEORY_BODIES=file:/tmp/b tests/cli/idempotency.sh build/release/facetheory
 #
@@ -9,7 +10,8 @@ facetheory=${1:?give the path of facetheory}
 page=/idempotency/$$-$RANDOM
 failures=0
 
-# shows SENTENCE EXIT_CODE OUTCOME COMMAND...: the command ends with that code and that outcome. Its answer is in $answer.
+# shows SENTENCE EXIT_CODE OUTCOME COMMAND...: the command ends with that code and that outcome. Its answer is in
+# $answer.
 shows() {
   local sentence=$1 code=$2 outcome=$3 found
   shift 3

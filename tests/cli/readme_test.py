@@ -22,16 +22,18 @@ from harness import CLEAN, Cli, DEADLINE, Gateway
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SESSION = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What differs from run to run, and what it becomes on both sides.
-VOLATILE = [(re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uuid>"),
-            (re.compile(r"\bVER#[0-9A-Z]{26}\b"), "VER#<id>"),
-            (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|in \d+ s|\d+ s ago)\)"), "<moment>"),
-            (re.compile(r"\b\d{10,13}\b"), "<time>"),
-            (re.compile(r"\bfor \d+ s\b"), "for <seconds>"),
-            (re.compile(r"\bby [\w.-]+:\d+"), "by <owner>"),
-            (re.compile(r"\bttl=(-1|0)\b"), "ttl=<over>"),
-            (re.compile(r"\bttl=(8|9|10)\b"), "ttl=<almost all>"),
-            (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT"), "<date>"),
-            (re.compile(r"\bCACHE#[0-9a-f]{64}\b"), "CACHE#<digest>")]
+VOLATILE = [
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uuid>"),
+    (re.compile(r"\bVER#[0-9A-Z]{26}\b"), "VER#<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((now|in \d+ s|\d+ s ago)\)"), "<moment>"),
+    (re.compile(r"\b\d{10,13}\b"), "<time>"),
+    (re.compile(r"\bfor \d+ s\b"), "for <seconds>"),
+    (re.compile(r"\bby [\w.-]+:\d+"), "by <owner>"),
+    (re.compile(r"\bttl=(-1|0)\b"), "ttl=<over>"),
+    (re.compile(r"\bttl=(8|9|10)\b"), "ttl=<almost all>"),
+    (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT"), "<date>"),
+    (re.compile(r"\bCACHE#[0-9a-f]{64}\b"), "CACHE#<digest>"),
+]
 DEMO = "http://127.0.0.1:8080"
 
 
@@ -61,12 +63,28 @@ def run(commands, program):
             link.symlink_to(program)
         (work / "examples").symlink_to(ROOT / "examples")
         if DEMO in script:
-            gateway = stack.enter_context(Gateway(Cli(program, work), "--demo", "--config", "examples/demo/facetheory.toml",
-                                                  "--data", "build/demo-8080"))
+            gateway = stack.enter_context(
+                Gateway(
+                    Cli(program, work),
+                    "--demo",
+                    "--config",
+                    "examples/demo/facetheory.toml",
+                    "--data",
+                    "build/demo-8080",
+                )
+            )
             script = script.replace(DEMO, gateway.url)
         environment = CLEAN | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "TZ": "UTC"}
-        done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE, check=False)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=DEADLINE,
+            check=False,
+        )
         output = done.stdout.decode(errors="replace")
         if DEMO in "".join(command for command, _ in commands):
             output = output.replace(gateway.url, DEMO)
@@ -80,7 +98,10 @@ def settled(line):
 
 
 def matches(expected, found):
-    pattern = "".join(r"(?:.*\n)*" if line == "…" else ".*".join(map(re.escape, settled(line).split("…"))) + r"\n" for line in expected)
+    pattern = "".join(
+        r"(?:.*\n)*" if line == "…" else ".*".join(map(re.escape, settled(line).split("…"))) + r"\n"
+        for line in expected
+    )
     return re.fullmatch(pattern, "".join(settled(line) + "\n" for line in found)) is not None
 
 

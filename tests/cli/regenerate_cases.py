@@ -21,13 +21,18 @@ def regenerate(key, script, *words):
 
 
 def a_page_is_regenerated_only_if_it_is_not_fresh(cli):
-    first = cli(*regenerate("/x", RENDER, "--tag", "t", "--content-type", "text/plain", "--ttl", "7d", "--history", "2")).is_(
-        "regenerated", body_reused=False, version=1, tags=["t"], revalidate_seconds=3600, cache_key="/x")
+    first = cli(
+        *regenerate("/x", RENDER, "--tag", "t", "--content-type", "text/plain", "--ttl", "7d", "--history", "2")
+    ).is_("regenerated", body_reused=False, version=1, tags=["t"], revalidate_seconds=3600, cache_key="/x")
     cli("get", "/x").is_("fresh", body="page\n", content_type="text/plain")
     cli("lease", "show", "/x").is_("free")
     cli(*regenerate("/x", RENDER)).is_("fresh", s3_key=first["s3_key"])
     same(runs(cli), 1)
-    forced = cli(*regenerate("/x", RENDER, "--history", "2", "--tag", "t", "--force", "--content-type", "text/plain", "--ttl", "7d")).is_("regenerated")
+    forced = cli(
+        *regenerate(
+            "/x", RENDER, "--history", "2", "--tag", "t", "--force", "--content-type", "text/plain", "--ttl", "7d"
+        )
+    ).is_("regenerated")
     same((runs(cli), forced["body_reused"], forced["s3_key"] == first["s3_key"]), (2, True, True))
     cli("invalidate", "/x").is_("invalidated")
     cli(*regenerate("/x", RENDER)).is_("regenerated")
@@ -39,18 +44,33 @@ def what_to_run_must_be_said(cli):
     cli("regenerate", "/x", "--revalidate", "1h", "--").is_("usage", 2).says("COMMAND is missing")
     cli("regenerate", "/x", "--", "true").is_("usage", 2).says("--revalidate is required")
     cli("regenerate", "--revalidate", "1h", "--", "true").is_("usage", 2).says("KEY", "--pk")
-    cli("regenerate", "/x", "true", "--revalidate", "1h", "--", "true").is_("usage", 2).says("unexpected argument 'true'")
+    cli("regenerate", "/x", "true", "--revalidate", "1h", "--", "true").is_("usage", 2).says(
+        "unexpected argument 'true'"
+    )
     cli("regenerate", "/x", "--revalidate", "1h", "--input", "a=b", "--", "true").is_("usage", 2).says("--id")
 
 
 def the_command_finds_the_page_in_its_environment(cli):
     answer = cli("regenerate", "--tenant", "acme", "/x", "--revalidate", "1h", "--", "env").is_("regenerated")
-    variables = dict(line.split("=", 1) for line in cli("get", "/x", "--tenant", "acme")["body"].splitlines() if "=" in line)
-    same((variables["FACETHEORY_PK"], variables["FACETHEORY_CACHE_KEY"], variables["FACETHEORY_TENANT"]), (answer["pk"], "/x", "acme"))
-    same(("FACETHEORY_GENERATED_AT" in variables, len(variables["FACETHEORY_LEASE_TOKEN"]), variables["FACETHEORY_TABLE"]),
-         (False, 36, f"lmdb:{cli.folder}/facetheory-data/table"))
+    variables = dict(
+        line.split("=", 1) for line in cli("get", "/x", "--tenant", "acme")["body"].splitlines() if "=" in line
+    )
+    same(
+        (variables["FACETHEORY_PK"], variables["FACETHEORY_CACHE_KEY"], variables["FACETHEORY_TENANT"]),
+        (answer["pk"], "/x", "acme"),
+    )
+    same(
+        (
+            "FACETHEORY_GENERATED_AT" in variables,
+            len(variables["FACETHEORY_LEASE_TOKEN"]),
+            variables["FACETHEORY_TABLE"],
+        ),
+        (False, 36, f"lmdb:{cli.folder}/facetheory-data/table"),
+    )
     again = cli("regenerate", "--pk", answer["pk"], "--force", "--revalidate", "1h", "--", "env").is_("regenerated")
-    variables = dict(line.split("=", 1) for line in cli("get", "--pk", answer["pk"])["body"].splitlines() if "=" in line)
+    variables = dict(
+        line.split("=", 1) for line in cli("get", "--pk", answer["pk"])["body"].splitlines() if "=" in line
+    )
     same((variables["FACETHEORY_GENERATED_AT"], variables["FACETHEORY_PK"]), (str(answer["generated_at"]), again["pk"]))
 
 
@@ -64,7 +84,9 @@ def the_command_gets_nothing_of_ours_but_stderr(cli):
 
 
 def no_shell_comes_between(cli):
-    cli("regenerate", "/x", "--revalidate", "1h", "--", "printf", "%s|", "a b", "$HOME", "--json", "--", "*").is_("regenerated")
+    cli("regenerate", "/x", "--revalidate", "1h", "--", "printf", "%s|", "a b", "$HOME", "--json", "--", "*").is_(
+        "regenerated"
+    )
     same(cli.plain("get", "/x").out, b"a b|$HOME|--json|--|*|")
 
 
@@ -92,7 +114,11 @@ def a_command_that_fails_publishes_nothing_and_everybody_waits(cli):
     for script, why in {"echo half; exit 7": "exited with 7", "echo half; kill -SEGV $$": "signal 11"}.items():
         cli("invalidate", "/x")
         now = int(time.time())
-        answer = cli(*regenerate("/x", script, "--id", "job")).is_("failed", 1, code="unavailable").says(why, "nothing was published", "everybody waits until")
+        answer = (
+            cli(*regenerate("/x", script, "--id", "job"))
+            .is_("failed", 1, code="unavailable")
+            .says(why, "nothing was published", "everybody waits until")
+        )
         between(now + 1, answer["retry_at"], now + 12)
         same(cli.plain("get", "/x").out, b"good")
         held = cli(*regenerate("/x", RENDER, "--id", "job")).is_("held", 3, failures=1).says("failed", why)
@@ -105,15 +131,20 @@ def a_command_that_fails_publishes_nothing_and_everybody_waits(cli):
 
 def a_command_that_cannot_be_started_is_told(cli):
     cli("regenerate", "/x", "--revalidate", "1h", "--", "no-such-program").is_("usage", 2).says(
-        "cannot start 'no-such-program'", "No such file", "after --")
+        "cannot start 'no-such-program'", "No such file", "after --"
+    )
     cli.file("text")
-    cli("regenerate", "/x", "--revalidate", "1h", "--", "./text").is_("usage", 2).says("cannot start './text'", "Permission denied")
+    cli("regenerate", "/x", "--revalidate", "1h", "--", "./text").is_("usage", 2).says(
+        "cannot start './text'", "Permission denied"
+    )
     (cli.folder / "text").chmod(0o755)
     cli.file("script", b"#!/no/such/interpreter\necho page\n")
     (cli.folder / "script").chmod(0o755)
     for program, why in (("./text", "#!/bin/sh"), ("./script", "No such file")):
         # What exec refuses no render has tried: the lease is free at once, and nobody backs off.
-        cli("regenerate", "/x", "--revalidate", "1h", "--id", "job", "--", program).is_("usage", 2).says(f"cannot start '{program}'", why)
+        cli("regenerate", "/x", "--revalidate", "1h", "--id", "job", "--", program).is_("usage", 2).says(
+            f"cannot start '{program}'", why
+        )
         shown = cli("lease", "show", "/x").is_("free")
         same("failures" in shown, False)
         cli("request", "show", "/x", "--id", "job").is_("found", status="FAILED", retryable=True)
@@ -121,10 +152,16 @@ def a_command_that_cannot_be_started_is_told(cli):
 
 
 def what_cannot_be_published_is_told_before_the_command_runs(cli):
-    for words, why in ((["--etag", 'a"b'], "--etag: "), (["--etag", ""], "--etag: "), (["--etag", "a b"], "--etag: "),
-                       (["--content-type", "a\nb"], "--content-type: "), (["--ttl", "1h"], "--ttl"),
-                       (["--header", "x-long: " + "a" * 100_000], "header fields"),
-                       (["--id", "a\nb"], "--id: "), (["--id", "r", "--deploy-id", "d"], "one or the other")):
+    for words, why in (
+        (["--etag", 'a"b'], "--etag: "),
+        (["--etag", ""], "--etag: "),
+        (["--etag", "a b"], "--etag: "),
+        (["--content-type", "a\nb"], "--content-type: "),
+        (["--ttl", "1h"], "--ttl"),
+        (["--header", "x-long: " + "a" * 100_000], "header fields"),
+        (["--id", "a\nb"], "--id: "),
+        (["--id", "r", "--deploy-id", "d"], "one or the other"),
+    ):
         cli(*regenerate("/x", RENDER, *words)).is_("usage", 2).says(why)
     same(runs(cli), 0)
     cli("lease", "show", "/x").is_("free")
@@ -150,8 +187,10 @@ def an_etag_is_quoted(cli):
 
 def the_command_dies_with_a_regenerate_that_is_killed(cli):
     # Also what has a session of its own, and what has lost its parent.
-    script = ("sleep 300 & echo $! >child; (setsid sh -c 'echo $$ >daemon; sleep 300 & echo $! >its-child; wait' &); "
-              "echo $$ >pid; wait")
+    script = (
+        "sleep 300 & echo $! >child; (setsid sh -c 'echo $$ >daemon; sleep 300 & echo $! >its-child; wait' &); "
+        "echo $$ >pid; wait"
+    )
     job = cli.start(*regenerate("/x", script, "--for", "2s"))
     processes = [int(appears(cli.folder / name)) for name in ("pid", "child", "daemon", "its-child")]
     same([is_running(pid) for pid in processes], [True] * 4)
@@ -177,13 +216,17 @@ def the_command_dies_with_its_guard(cli):
 
 
 def a_command_that_prints_too_much_is_stopped(cli):
-    answer = cli("regenerate", "/x", "--revalidate", "1h", "--", "sh", "-c", "echo $$ >pid; exec cat /dev/zero").is_("failed", 1)
+    answer = cli("regenerate", "/x", "--revalidate", "1h", "--", "sh", "-c", "echo $$ >pid; exec cat /dev/zero").is_(
+        "failed", 1
+    )
     answer.says("'sh' printed more than 64 MiB")
     same(is_running(appears(cli.folder / "pid")), False)
 
 
 def a_long_command_keeps_its_lease_alive(cli):
-    job = cli.start(*regenerate("/x", "echo go >started; sleep 5; echo page", "--for", "2s", "--id", "job", "--input", "a=b"))
+    job = cli.start(
+        *regenerate("/x", "echo go >started; sleep 5; echo page", "--for", "2s", "--id", "job", "--input", "a=b")
+    )
     appears(cli.folder / "started")
     began = time.monotonic()
     while time.monotonic() - began < 4:
@@ -299,13 +342,18 @@ def a_request_under_another_policy_is_refused(cli):
     cli("request", "claim", "/x", "--id", "job", "--revalidate", "1s", "--history", "2").is_("completed", 3)
     cli("request", "claim", "/x", "--id", "job", "--revalidate", "1s").is_("mismatch", 3)
     for name in ("page", "history", "revalidate_seconds", "ttl_seconds"):  # These are the policy's.
-        cli("regenerate", *words, "--input", f"{name}=9", "--revalidate", "1s", "--", "false").is_("usage", 2).says("--input", name)
-        cli("request", "claim", "/x", "--id", "named", "--revalidate", "1s", "--input", f"{name}=9").is_("usage", 2).says("--input", name)
+        cli("regenerate", *words, "--input", f"{name}=9", "--revalidate", "1s", "--", "false").is_("usage", 2).says(
+            "--input", name
+        )
+        cli("request", "claim", "/x", "--id", "named", "--revalidate", "1s", "--input", f"{name}=9").is_(
+            "usage", 2
+        ).says("--input", name)
     # Who claims by inputs alone, as services in other languages do, has no policy that could differ.
     owner = cli("request", "claim", "/x", "--id", "theirs", "--input", "a=b")["owner_token"]
     cli("request", "complete", "/x", "--id", "theirs", "--token", owner, "--result", "k")
     cli("regenerate", "/x", "--id", "theirs", "--input", "a=b", "--revalidate", "9s", "--", "false").is_(
-        "replayed", result_s3_key="k")
+        "replayed", result_s3_key="k"
+    )
 
 
 def a_page_is_rendered_once_per_deploy(cli):
@@ -315,7 +363,9 @@ def a_page_is_rendered_once_per_deploy(cli):
     cli("request", "show", "/x", "--id", key).is_("found", status="COMPLETED", result_s3_key=first["s3_key"])
     cli("request", "show", "/x", "--deploy-id", "d-7", "--policy-version", "2").is_("found", id=key)
     cli(*words, "--", "echo", "two").is_("replayed", result_s3_key=first["s3_key"])
-    cli("regenerate", "/x", "--force", "--revalidate", "1h", "--deploy-id", "d-8", "--", "echo", "two").is_("regenerated")
+    cli("regenerate", "/x", "--force", "--revalidate", "1h", "--deploy-id", "d-8", "--", "echo", "two").is_(
+        "regenerated"
+    )
     same(cli.plain("key", "/x", "--deploy-id", "d-7", "--policy-version", "2").out.decode(), key + "\n")
     cli("key", "/x", "--deploy-id", "d-7", "--policy-version", "2").is_("done", idempotency_key=key, pk=first["pk"])
     same("idempotency_key" in cli("key", "/x"), False)
@@ -328,5 +378,8 @@ def an_empty_page_is_a_page(cli):
     same((cli.plain("get", "/x").code, cli.plain("get", "/x").out), (0, b""))
 
 
-CASES = [value for name, value in list(globals().items())
-         if callable(value) and getattr(value, "__module__", "") == __name__ and name not in ("runs", "regenerate")]
+CASES = [
+    value
+    for name, value in list(globals().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and name not in ("runs", "regenerate")
+]

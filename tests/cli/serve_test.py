@@ -38,7 +38,10 @@ def every_mistake_stands_on_a_line_of_its_own(cli):
         answer = cli.plain(*words)
         same(answer.code, 2)
         lines = lines_of(answer)
-        same([line.split(": ")[:2] for line in lines], [["facetheory", "facetheory.toml:2:10"], ["facetheory.toml:3:11", "threads"]])
+        same(
+            [line.split(": ")[:2] for line in lines],
+            [["facetheory", "facetheory.toml:2:10"], ["facetheory.toml:3:11", "threads"]],
+        )
         same(lines[-1].endswith(f"see: facetheory {words[0]} --help"), True)
     same(cli("serve", "--check-config").is_("usage", 2)["error"].count("\n"), 1)
 
@@ -58,7 +61,9 @@ def a_value_adds_no_line_and_no_control_character(cli):
 
 
 def a_variable_is_named_and_no_file_that_is_not_there(cli):
-    answer = cli.with_environment(FACETHEORY_TABLE="redis:x").plain("serve", "--check-config", "--origin", "http://127.0.0.1:1")
+    answer = cli.with_environment(FACETHEORY_TABLE="redis:x").plain(
+        "serve", "--check-config", "--origin", "http://127.0.0.1:1"
+    )
     same(answer.code, 2)
     same(answer.err.startswith('facetheory: FACETHEORY_TABLE: "redis:x" is no table'), True)
 
@@ -66,7 +71,10 @@ def a_variable_is_named_and_no_file_that_is_not_there(cli):
 def a_reload_that_fails_names_every_mistake_on_a_line_of_its_own(cli):
     cli.file("facetheory.toml", ORIGIN.encode())
     with Gateway(cli) as gateway:
-        cli.file("facetheory.toml", (ORIGIN + 'memory = "1 KB"\n[origins.web]\nurl = "https://x"\nca_file = "nowhere.pem"\n').encode())
+        cli.file(
+            "facetheory.toml",
+            (ORIGIN + 'memory = "1 KB"\n[origins.web]\nurl = "https://x"\nca_file = "nowhere.pem"\n').encode(),
+        )
         gateway.process.send_signal(signal.SIGHUP)
         said = next_lines(gateway, 3)
     same(said[0], "facetheory: not reloaded, the configuration stays as it was:\n")
@@ -125,7 +133,11 @@ def the_limit_of_open_files_is_raised_and_one_that_is_too_low_told(cli):
             same(open_files(gateway), [hard, hard])
         warnings = [line for line in gateway.messages if "warning" in line]
         same(len(warnings), 0 if enough else 1)
-        for text in () if enough else ("may have 500 files", f"may need {300 + 64 * 3 + 256},", "300 of them", "ulimit -n", "LimitNOFILE"):
+        for text in (
+            ()
+            if enough
+            else ("may have 500 files", f"may need {300 + 64 * 3 + 256},", "300 of them", "ulimit -n", "LimitNOFILE")
+        ):
             same((text in warnings[0], warnings[0]), (True, warnings[0]))
 
 
@@ -145,7 +157,10 @@ def connections_that_the_end_cuts_are_counted(cli):
                 asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 same(origin.asked.wait(DEADLINE), True)
                 gateway.process.send_signal(signal.SIGTERM)
-                same(next_lines(gateway, 2)[1], "facetheory: cut 1 connection that had not ended within limits.drain_timeout\n")
+                same(
+                    next_lines(gateway, 2)[1],
+                    "facetheory: cut 1 connection that had not ended within limits.drain_timeout\n",
+                )
                 gateway.process.wait(DEADLINE)  # A second signal would end it at once.
         same(json.loads(gateway.out), {"outcome": "stopped", "connections_cut": 1})
         origin.released.set()
@@ -195,8 +210,12 @@ def a_body_store_that_does_not_know_the_user_is_not_ready(cli):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), UnknownUser) as store:
         threading.Thread(target=store.serve_forever, daemon=True).start()
         cli.file("facetheory.toml", (ORIGIN + 'table = "memory:"\nbodies = "s3://pages/isr"\n').encode())
-        with_store = cli.with_environment(AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{store.server_port}", AWS_ACCESS_KEY_ID="unknown",
-                                          AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1")
+        with_store = cli.with_environment(
+            AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{store.server_port}",
+            AWS_ACCESS_KEY_ID="unknown",
+            AWS_SECRET_ACCESS_KEY="x",
+            AWS_REGION="us-east-1",
+        )
         with Gateway(with_store, admin="127.0.0.1:0") as gateway:
             try:
                 raise AssertionError(f"ready: {gateway.asks_admin('/readyz')}")

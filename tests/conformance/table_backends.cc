@@ -2,10 +2,10 @@
 //
 // moto, which is the second S3 of the bodies' suite, has a DynamoDB, too, and it is not good enough to be the second
 // here. Version 5.2.5 fails 23 of the 295 cases: its transactions are not isolated, so that several writers under one
-// version all commit (OfSimultaneousTransactionsUnderOneVersionExactlyOneIsCommitted); it answers 500 to comparisons of an
-// absent attribute or of another type with a number, the lease rule among them; `<>` does not hold of an absent item;
-// begins_with and contains do not know binaries; size() counts characters instead of UTF-16 units; numbers grow beyond 38
-// digits; an update that is refused half-way leaves its first half; items of the greatest size are refused.
+// version all commit (OfSimultaneousTransactionsUnderOneVersionExactlyOneIsCommitted); it answers 500 to comparisons of
+// an absent attribute or of another type with a number, the lease rule among them; `<>` does not hold of an absent
+// item; begins_with and contains do not know binaries; size() counts characters instead of UTF-16 units; numbers grow
+// beyond 38 digits; an update that is refused half-way leaves its first half; items of the greatest size are refused.
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>

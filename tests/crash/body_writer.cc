@@ -1,5 +1,5 @@
-// For the tests of body stores: writes bodies, small and large ones by turns, until it is killed, and prints each key once its
-// write is acknowledged.
+// For the tests of body stores: writes bodies, small and large ones by turns, until it is killed, and prints each key
+// once its write is acknowledged.
 //
 //   body_writer <uri> <name>
 #include <cstdlib>

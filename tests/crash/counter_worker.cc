@@ -1,6 +1,6 @@
 // One of the processes that increment one counter together: counter_worker TABLE_URI INCREMENTS [lease]. Each
-// increment is an update under the condition that the counter is still what was last seen of it; of a lease, one that need
-// not survive the machine.
+// increment is an update under the condition that the counter is still what was last seen of it; of a lease, one that
+// need not survive the machine.
 #include <cstdlib>
 #include <iostream>
 #include <string>

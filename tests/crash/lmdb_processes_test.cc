@@ -58,8 +58,8 @@ class LmdbProcessesTest : public ::testing::Test {
     return item ? *item->attributes.find("n")->as<Number>()->to_int64() : 0;
   }
 
-  // Page and lease in one look: the lease is the next page's or is not there. How far the worker had come; that can only
-  // grow from one look to the next.
+  // Page and lease in one look: the lease is the next page's or is not there. How far the worker had come; that can
+  // only grow from one look to the next.
   static std::int64_t progress_of(Table& table, const std::string& run_name) {
     Query query{.pk = "RUN#" + run_name};
     const Result<QueryPage> page = run(table.query(std::move(query)));

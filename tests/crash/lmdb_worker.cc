@@ -6,10 +6,12 @@
 //   lmdb_worker dead-readers DIR       prints how many readers in LMDB's table belong to dead processes
 //   lmdb_worker format DIR TEXT        writes the table's own record of its format
 //   lmdb_worker write DIR RUN          writes rows and pairs of rows for ever; prints each number once acknowledged
-//   lmdb_worker render DIR RUN         takes a lease and publishes its page for ever; prints "took <n>" and "wrote <n>" once
+//   lmdb_worker render DIR RUN         takes a lease and publishes its page for ever; prints "took <n>" and "wrote <n>"
+//   once
 //                                      acknowledged
-//   lmdb_worker fill-beside-leases DIR BYTES   as fill, until many rows were refused, with leases beside each row and upon it
-//   lmdb_worker fill DIR BYTES         writes large rows until files of more than BYTES are refused; prints each
+//   lmdb_worker fill-beside-leases DIR BYTES   as fill, until many rows were refused, with leases beside each row and
+//   upon it lmdb_worker fill DIR BYTES         writes large rows until files of more than BYTES are refused; prints
+//   each
 //                                      number, then the error
 #include <csignal>
 #include <iostream>

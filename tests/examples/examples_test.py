@@ -24,9 +24,15 @@ class Example:
         # Its temporary folder lies in one that is looked at afterwards.
         self.folder = tempfile.TemporaryDirectory()
         environment = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
-        self.process = subprocess.Popen([ROOT / "examples" / name / "run", *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                                        env=environment | {"FACETHEORY": str(program), "TMPDIR": self.folder.name})
+        self.process = subprocess.Popen(
+            [ROOT / "examples" / name / "run", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env=environment | {"FACETHEORY": str(program), "TMPDIR": self.folder.name},
+        )
 
     def group(self):
         """The processes of its session that are still there."""
@@ -42,7 +48,9 @@ class Example:
 
     def ends_with(self, code, output):
         if self.process.returncode != code or self.group() or os.listdir(self.folder.name):
-            raise AssertionError(f"exit code {self.process.returncode}, left behind: {self.group()} {os.listdir(self.folder.name)}\n{output}")
+            raise AssertionError(
+                f"exit code {self.process.returncode}, left behind: {self.group()} {os.listdir(self.folder.name)}\n{output}"
+            )
         self.folder.cleanup()
 
     def kill(self):
@@ -102,8 +110,11 @@ def an_example_that_stays_ends_on_ctrl_c_with_all_that_it_started(program):
         example.kill()
 
 
-CASES = [the_node_site_goes_from_miss_to_hit_to_stale, two_gateways_share_a_page_and_its_invalidation,
-         an_example_that_stays_ends_on_ctrl_c_with_all_that_it_started]
+CASES = [
+    the_node_site_goes_from_miss_to_hit_to_stale,
+    two_gateways_share_a_page_and_its_invalidation,
+    an_example_that_stays_ends_on_ctrl_c_with_all_that_it_started,
+]
 
 
 def main():

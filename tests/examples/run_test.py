@@ -23,8 +23,17 @@ CLEAN = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "FACET
 
 
 def shell(command):
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=ROOT,
+        env=CLEAN,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return done.stdout
 
 
@@ -34,8 +43,16 @@ def states(text):
 
 class Run:
     def __init__(self, port):
-        self.process = subprocess.Popen(["./run", "--port", str(port)], cwd=ROOT, env=CLEAN, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.process = subprocess.Popen(
+            ["./run", "--port", str(port)],
+            cwd=ROOT,
+            env=CLEAN,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         self.text = ""
         for line in self.process.stdout:
             self.text += line
@@ -58,7 +75,9 @@ def main():
     run = Run(port)
     failures = []
     try:
-        commands = [line.strip() for line in run.text.splitlines() if line.startswith("  ") and not line.startswith("   ")]
+        commands = [
+            line.strip() for line in run.text.splitlines() if line.startswith("  ") and not line.startswith("   ")
+        ]
 
         def commands_hold():
             assert len(commands) == 5, run.text
@@ -75,7 +94,9 @@ def main():
         def taken_port_is_named():
             for command in (f"./run --port {port}", f"PORT={port} ./run"):
                 text = shell(f"{command} || echo exit code $?")
-                assert re.fullmatch(rf"./run: port {port} of 127.0.0.1 is taken; try ./run --port \d+\nexit code 1\n", text), text
+                assert re.fullmatch(
+                    rf"./run: port {port} of 127.0.0.1 is taken; try ./run --port \d+\nexit code 1\n", text
+                ), text
             for wrong in ("--port", "--port x", "--port 70000", "--port 0", "--nonsense"):
                 text = shell(f"./run {wrong} || echo exit code $?")
                 assert text.startswith("./run: ") and text.endswith("exit code 2\n"), text

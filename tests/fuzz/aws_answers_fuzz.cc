@@ -1,5 +1,5 @@
-// Input: a byte that says what follows: a list of objects or an error of S3 (XML), credentials (JSON), or one of the files that
-// AWS's tools share.
+// Input: a byte that says what follows: a list of objects or an error of S3 (XML), credentials (JSON), or one of the
+// files that AWS's tools share.
 //
 // What is taken is whole; what is not is told apart from it.
 #include <string>

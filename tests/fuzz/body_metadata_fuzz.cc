@@ -1,5 +1,5 @@
-// Input: a byte that says what follows: the metadata fields of an object ("name: value" lines), or the first line of a body's
-// file.
+// Input: a byte that says what follows: the metadata fields of an object ("name: value" lines), or the first line of a
+// body's file.
 //
 // Metadata that is read can be written, and is the same then.
 #include <algorithm>

@@ -1,7 +1,8 @@
-// Input: a byte each for the age of a page, what is left of its window and what else is known of it; then header fields.
+// Input: a byte each for the age of a page, what is left of its window and what else is known of it; then header
+// fields.
 //
-// What Cache-Control says can be said in its plainest form and means the same, also in a targeted field; and a request that
-// accepts a page accepts a fresher one.
+// What Cache-Control says can be said in its plainest form and means the same, also in a targeted field; and a request
+// that accepts a page accepts a fresher one.
 #include <string>
 #include <vector>
 

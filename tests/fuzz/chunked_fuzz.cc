@@ -1,7 +1,7 @@
 // Input: a byte for the cuts, then a chunked body and what follows it.
 //
-// However the bytes are cut, the same content, trailers and end come out, and they are those of a plain reading of the grammar;
-// what the encoder writes, the decoder reads.
+// However the bytes are cut, the same content, trailers and end come out, and they are those of a plain reading of the
+// grammar; what the encoder writes, the decoder reads.
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,9 +1,9 @@
 // What fuzz targets share.
 //
-// A target is a function of some bytes from nobody knows where. It gives them to a parser and requires that what comes back
-// keeps the parser's promises; what does not ends the program, and libFuzzer keeps the input. Targets keep no state, so that an
-// input does the same each time: tools/fuzz builds one libFuzzer program of each, and fuzz_corpora runs what was kept through
-// all of them with every ./test.
+// A target is a function of some bytes from nobody knows where. It gives them to a parser and requires that what comes
+// back keeps the parser's promises; what does not ends the program, and libFuzzer keeps the input. Targets keep no
+// state, so that an input does the same each time: tools/fuzz builds one libFuzzer program of each, and fuzz_corpora
+// runs what was kept through all of them with every ./test.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,8 @@ class Cuts {
   std::uint32_t state_;
 };
 
-// Fields from lines "name: value". What no message head can hold is left out, since whoever reads fields may rely on that.
+// Fields from lines "name: value". What no message head can hold is left out, since whoever reads fields may rely on
+// that.
 Headers headers_of(std::string_view lines);
 
 // The pieces between the separators, empty ones included.

@@ -1,5 +1,5 @@
-// A message head read as plainly as its grammar is written (RFC 9112, 2 to 5), without regard to speed: what the parser in
-// message_head.h is compared with.
+// A message head read as plainly as its grammar is written (RFC 9112, 2 to 5), without regard to speed: what the parser
+// in message_head.h is compared with.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Input: a byte that says whether the peer is trusted; then two requests, an empty line between them, each a line "METHOD target"
-// and header fields.
+// Input: a byte that says whether the peer is trusted; then two requests, an empty line between them, each a line
+// "METHOD target" and header fields.
 //
-// Two requests share a page only if the origin is asked the same for both; and asked for what the key was made of, the gateway
-// comes to the same key.
+// Two requests share a page only if the origin is asked the same for both; and asked for what the key was made of, the
+// gateway comes to the same key.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// Input: a line each with a tenant, a cache key, a tag and a partition key of somebody else; then lines "name=value" for
-// FaceTheory's own key.
+// Input: a line each with a tenant, a cache key, a tag and a partition key of somebody else; then lines "name=value"
+// for FaceTheory's own key.
 //
 // No name can spell its way into another's partition: what a key was made of can be read from it.
 #include <algorithm>

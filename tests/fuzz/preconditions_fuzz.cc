@@ -1,8 +1,8 @@
-// Input: a byte each for the method, the page's status, its size and its dates; a line with its entity tag; the request's
-// fields.
+// Input: a byte each for the method, the page's status, its size and its dates; a line with its entity tag; the
+// request's fields.
 //
-// Whatever is asked for, the answer is a part of the page, all of it, or a reason for neither; and a page is confirmed by its own
-// validators.
+// Whatever is asked for, the answer is a part of the page, all of it, or a reason for neither; and a page is confirmed
+// by its own validators.
 #include <string>
 
 #include "facetheory/http/field_values.h"

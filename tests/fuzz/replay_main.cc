@@ -1,5 +1,5 @@
-// Runs kept inputs through the fuzz targets: fuzz_corpora FOLDER, which has a folder of files for each target. A finding ends
-// the program, naming the input. Part of every ./test, so that what was once found stays mended.
+// Runs kept inputs through the fuzz targets: fuzz_corpora FOLDER, which has a folder of files for each target. A
+// finding ends the program, naming the input. Part of every ./test, so that what was once found stays mended.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Input: a byte for the cuts, a byte for the limit, then a request as it comes from a connection.
 //
-// The parser agrees with a plain reading of the grammar, comes to the same however the bytes are cut, and what it takes can be
-// written and read again; framing and Host are only told where there is one way to tell them.
+// The parser agrees with a plain reading of the grammar, comes to the same however the bytes are cut, and what it takes
+// can be written and read again; framing and Host are only told where there is one way to tell them.
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,7 +1,7 @@
 // Input: a byte that says whether the peer is trusted; a line with the target; header fields.
 //
-// What is taken is in normal form: whoever sends it again asks for the same; and no reader, however he decodes, comes out of the
-// path's folder.
+// What is taken is in normal form: whoever sends it again asks for the same; and no reader, however he decodes, comes
+// out of the path's folder.
 #include <algorithm>
 #include <string>
 

@@ -1,7 +1,7 @@
 // Input: lines with patterns, an empty line, lines with paths.
 //
-// The route that is found is the most specific one whose pattern matches, as trying all of them shows; and its variables put into
-// the pattern make the path again.
+// The route that is found is the most specific one whose pattern matches, as trying all of them shows; and its
+// variables put into the pattern make the path again.
 #include <optional>
 #include <string>
 #include <vector>

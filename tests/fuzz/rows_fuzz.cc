@@ -1,4 +1,5 @@
-// Input: a byte for the kind of row, then DynamoDB's JSON of its item, as a writer in another language may have left it.
+// Input: a byte for the kind of row, then DynamoDB's JSON of its item, as a writer in another language may have left
+// it.
 //
 // A row that is read can be written, and is the same then; numbers from anywhere do not upset what is decided by them.
 #include <string>

@@ -1,4 +1,5 @@
-// Input: a byte each for method, status (two), delay and policy; the request's fields; an empty line; the response's fields.
+// Input: a byte each for method, status (two), delay and policy; the request's fields; an empty line; the response's
+// fields.
 //
 // Nothing is stored that must not be, whatever else is said; and what is stored is ready to be kept and replayed.
 #include <algorithm>

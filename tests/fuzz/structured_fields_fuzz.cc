@@ -1,7 +1,7 @@
 // Input: a structured field.
 //
-// What is well-formed can be written as RFC 9651 says and means the same then; and Cache-Status is well-formed whatever it
-// tells of.
+// What is well-formed can be written as RFC 9651 says and means the same then; and Cache-Status is well-formed whatever
+// it tells of.
 #include <cstdio>
 #include <string>
 #include <type_traits>

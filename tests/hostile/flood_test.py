@@ -76,22 +76,37 @@ def headers_that_drip_are_cut_off_in_time(s):
     gateway.takes_less_than(40, before)
     results = crowd.result(30)
     check(time.monotonic() - began < 10, "they were cut off too late")
-    check(all(isinstance(r, OSError) or r.startswith(b"HTTP/1.1 408") for r in results), f"{[r for r in results if isinstance(r, bytes)][:3]}")
+    check(
+        all(isinstance(r, OSError) or r.startswith(b"HTTP/1.1 408") for r in results),
+        f"{[r for r in results if isinstance(r, bytes)][:3]}",
+    )
     check(sum(isinstance(r, bytes) for r in results) > MANY / 2, "most of them learn why")
     until(lambda: gateway.counts("facetheory_connections") == 0, "all of them are gone")
 
 
 def bodies_that_drip_keep_nobody_from_pages(s):
-    gateway = start(s, 'body_timeout = "1s"')  # More than two loops have connections to the origin for, which are 64 each.
+    gateway = start(
+        s, 'body_timeout = "1s"'
+    )  # More than two loops have connections to the origin for, which are 64 each.
     before = gateway.memory()
-    crowd = crowd_drips(gateway, MANY // 2, b"POST /slow HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nContent-Length: 10\r\n\r\n", b"y")
+    crowd = crowd_drips(
+        gateway,
+        MANY // 2,
+        b"POST /slow HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nContent-Length: 10\r\n\r\n",
+        b"y",
+    )
     time.sleep(0.3)
     others_are_served(gateway)
     same(ask(gateway, "/long/new").isr, "miss", "a page that must be made")
     gateway.takes_less_than(60, before)
     results = crowd.result(60)
-    check(all(isinstance(r, OSError) or r.startswith((b"HTTP/1.1 200", b"HTTP/1.1 408", b"HTTP/1.1 502", b"HTTP/1.1 503")) for r in results),
-            f"{results[:3]}")
+    check(
+        all(
+            isinstance(r, OSError) or r.startswith((b"HTTP/1.1 200", b"HTTP/1.1 408", b"HTTP/1.1 502", b"HTTP/1.1 503"))
+            for r in results
+        ),
+        f"{results[:3]}",
+    )
     until(lambda: gateway.counts("facetheory_connections") == 0, "all of them are gone")
     same(ask(gateway, "/long/form", "Content-Length: 0", method="POST").status, 200, "a form, afterwards")
 
@@ -113,10 +128,19 @@ def headers_that_are_never_ended_cost_what_they_are(s):
 def floods_of_fields_are_refused_at_once(s):
     gateway = start(s)
     before = gateway.memory()
-    for flood, status in ((b"X: y\r\n" * 300, 431), (b"X: " + b"y" * 1_000_000, 431), (b"X" * 40_000, 431), (b"X: y\r\n" * 200_000, 431)):
+    for flood, status in (
+        (b"X: y\r\n" * 300, 431),
+        (b"X: " + b"y" * 1_000_000, 431),
+        (b"X" * 40_000, 431),
+        (b"X: y\r\n" * 200_000, 431),
+    ):
         for _ in range(20):
             client = Wire(gateway)
-            same(client.send(b"GET / HTTP/1.1\r\nHost: site.test\r\n" + flood + b"\r\n\r\n").answer().status, status, "refused")
+            same(
+                client.send(b"GET / HTTP/1.1\r\nHost: site.test\r\n" + flood + b"\r\n\r\n").answer().status,
+                status,
+                "refused",
+            )
             client.close()
     others_are_served(gateway)
     gateway.takes_less_than(30, before)
@@ -135,7 +159,7 @@ def a_hundred_thousand_pipelined_requests_are_answered_one_after_the_other(s):
         check(piece, f"closed after {found}")
         tail += piece
         found += tail.count(text)
-        tail = tail[tail.rfind(text) + len(text):] if text in tail else tail
+        tail = tail[tail.rfind(text) + len(text) :] if text in tail else tail
     sender.join(30)
     client.close()
     gateway.takes_less_than(30, before)
@@ -194,8 +218,18 @@ def answers_that_nobody_reads_wait_at_the_origin(s):
 
 def many_ranges_are_no_multiplication(s):
     gateway = start(s)
-    for ranges in ("0-," * 1300 + "0-", "0-1," * 1000 + "0-1", ",".join(f"{i}-" for i in range(20)), "-1," * 1000 + "-1", "18446744073709551615-",
-            "0-18446744073709551615", "5-1", "-0", "a-b", "0-0,-1"):
+    for ranges in (
+        "0-," * 1300 + "0-",
+        "0-1," * 1000 + "0-1",
+        ",".join(f"{i}-" for i in range(20)),
+        "-1," * 1000 + "-1",
+        "18446744073709551615-",
+        "0-18446744073709551615",
+        "5-1",
+        "-0",
+        "a-b",
+        "0-0,-1",
+    ):
         found = ask(gateway, "/long/others", f"Range: bytes={ranges}")
         check(found.status in (200, 206, 416), f"{ranges[:40]}: {found}")
         check(len(found.body) <= 2 * len(page("/long/others")) + 400, f"{ranges[:40]}: {len(found.body)} bytes")
@@ -217,8 +251,14 @@ def a_flood_of_posts_purges_a_page_once_a_second(s):
 
 def a_web_page_of_another_site_purges_nothing(s):
     gateway = start(s)
-    for line, state in (("Sec-Fetch-Site: cross-site", "hit"), ("Origin: https://evil.test", "hit"), ("Origin: null", "hit"),
-                        ("Sec-Fetch-Site: same-origin", "miss"), (f"Origin: https://{harness.HOST}", "miss"), ("X-Program: curl", "miss")):
+    for line, state in (
+        ("Sec-Fetch-Site: cross-site", "hit"),
+        ("Origin: https://evil.test", "hit"),
+        ("Origin: null", "hit"),
+        ("Sec-Fetch-Site: same-origin", "miss"),
+        (f"Origin: https://{harness.HOST}", "miss"),
+        ("X-Program: curl", "miss"),
+    ):
         ask(gateway, "/long/page")
         same(ask(gateway, "/long/page", line, "Content-Length: 0", method="POST").status, 200, line)
         same(ask(gateway, "/long/page").isr, state, line)
@@ -227,7 +267,11 @@ def a_web_page_of_another_site_purges_nothing(s):
 def chunks_of_one_byte_are_one_body(s):
     gateway = start(s)
     client = Wire(gateway)
-    client.send(b"POST /long/chunks HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1;x=y\r\nz\r\n" * 20_000 + b"0\r\n\r\n")
+    client.send(
+        b"POST /long/chunks HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"1;x=y\r\nz\r\n" * 20_000
+        + b"0\r\n\r\n"
+    )
     same(client.answer().body, page("/long/chunks", method="POST"), "its answer")
     client.close()
     same([r.body for r in s.origin.of("/long/chunks")], [b"z" * 20_000], "at the origin")

@@ -26,6 +26,7 @@ OK = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n"
 
 # --- What it does instead of answering ---
 
+
 def drips(start, piece, times, pause=0.05):
     async def act(writer):
         writer.write(start)
@@ -34,6 +35,7 @@ def drips(start, piece, times, pause=0.05):
             await writer.drain()
             if pause:
                 await asyncio.sleep(pause)
+
     return act
 
 
@@ -50,6 +52,7 @@ def breaks_off(start):
         sock = writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
+
     return act
 
 
@@ -58,7 +61,8 @@ def breaks_off(start):
 BODY = b"\r\n\r\nEVIL!"
 HEADS = {
     "both lengths": OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked" + BODY,
-    "both lengths, the other order": OK + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n5\r\nEVIL!\r\n0\r\n\r\n",
+    "both lengths, the other order": OK
+    + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n5\r\nEVIL!\r\n0\r\n\r\n",
     "two lengths": OK + b"Content-Length: 5\r\nContent-Length: 6" + BODY,
     "the same length twice": OK + b"Content-Length: 5\r\nContent-Length: 5" + BODY,
     "a list of lengths": OK + b"Content-Length: 5, 5" + BODY,
@@ -90,8 +94,14 @@ HEADS = {
     "a chunked 204": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nEVIL!\r\n0\r\n\r\n",
     "304 that nobody asked for": b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\nETag: \"EVIL\"\r\n\r\n",
     "101 that nobody asked for": b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: EVIL\r\n\r\nEVIL!",
-    "100 interim answers": b"HTTP/1.1 103 Early Hints\r\nLink: </EVIL>\r\n\r\n" * 100 + OK + b"Content-Length: 5" + BODY,
-    "an interim answer with a body": b"HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nEVIL!" + OK + b"Content-Length: 5" + BODY,
+    "100 interim answers": b"HTTP/1.1 103 Early Hints\r\nLink: </EVIL>\r\n\r\n" * 100
+    + OK
+    + b"Content-Length: 5"
+    + BODY,
+    "an interim answer with a body": b"HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nEVIL!"
+    + OK
+    + b"Content-Length: 5"
+    + BODY,
     "nothing but interim answers": b"HTTP/1.1 100 Continue\r\n\r\n" * 3,
     "status 000": b"HTTP/1.1 000 EVIL\r\nContent-Length: 5" + BODY,
     "status 99": b"HTTP/1.1 99 EVIL\r\nContent-Length: 5" + BODY,
@@ -182,7 +192,9 @@ class Bed:
         self.stack = contextlib.ExitStack()
         scenario = harness.Scenario(program, None, 0, self.stack).in_memory()
         self.origin = scenario.behind(HostileOrigin())
-        self.gateway = scenario.gateway(origin='host = "client"\nread_timeout = "500ms"\nrender_timeout = "1s"\nconnections = 1000')
+        self.gateway = scenario.gateway(
+            origin='host = "client"\nread_timeout = "500ms"\nrender_timeout = "1s"\nconnections = 1000'
+        )
         same(ask(self.gateway, "/short/first").status, 200, "of an innocent page")
 
     def stop(self):
@@ -214,7 +226,10 @@ def outcome(gateway, *request):
 
 def clean(found, what):
     check(found is not None, f"{what}: cut off or closed")
-    check(EVIL not in found.body and all(EVIL not in value for _, value in found.fields), f"{what}: {found} {found.fields}")
+    check(
+        EVIL not in found.body and all(EVIL not in value for _, value in found.fields),
+        f"{what}: {found} {found.fields}",
+    )
     return found
 
 
@@ -251,16 +266,20 @@ def survives(name, plan, breaks_in_body):
             same(clean(outcome(gateway, path), "when all is well again").body, page(path), "when all is well again")
         same(origin.faults, [], "what came to the origin and should not")
         gateway.takes_less_than(MEMORY)
+
     return case
 
 
 # --- Answers that are odd and yet answers ---
 
+
 def what_follows_an_answer_reaches_nobody(s):
     bed = own_bed_of(s)
     for state, lines in (("made", ()), ("passed", ("Cookie: session=1",))):
         path = f"/long/follows/{state}"
-        bed.origin.plans[path] = answer(b"first", "Cache-Control: max-age=60") + answer(b"EVIL", "Cache-Control: max-age=60")
+        bed.origin.plans[path] = answer(b"first", "Cache-Control: max-age=60") + answer(
+            b"EVIL", "Cache-Control: max-age=60"
+        )
         same(ask(bed.gateway, path, *lines).body, b"first", "its own length counts")
         for i in range(10):
             same(ask(bed.gateway, f"{path}/{i}", *lines).body, page(f"{path}/{i}"), "the next answers")
@@ -277,6 +296,7 @@ def an_answer_that_nobody_asked_for_reaches_nobody(s):
         writer.write(answer(b"EVIL", "Cache-Control: max-age=60"))
         await writer.drain()
         await asyncio.sleep(0.5)
+
     for state, lines in (("made", ()), ("passed", ("Cookie: session=1",))):
         path = f"/long/unasked/{state}"
         bed.origin.plans[path] = unasked
@@ -290,7 +310,9 @@ def a_body_behind_an_answer_to_HEAD_or_a_304_reaches_nobody(s):
     bed = own_bed_of(s)
     bed.origin.plans["/long/head"] = answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL")
     same(ask(bed.gateway, "/long/head", "Cookie: session=1", method="HEAD").status, 200, "HEAD")
-    bed.origin.plans["/long/304"] = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 42\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
+    bed.origin.plans[
+        "/long/304"
+    ] = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 42\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
     same(ask(bed.gateway, "/long/304", "Cookie: session=1", "If-None-Match: \"x\"").status, 304, "304")
     for i in range(10):
         same(ask(bed.gateway, f"/long/head/{i}", "Cookie: session=1").body, page(f"/long/head/{i}"), "the next answers")
@@ -331,7 +353,9 @@ def a_304_does_not_bring_a_cookie_into_a_page(s):
     bed.origin.plans["/short/304"] = Orderly(answer(b"page", "Cache-Control: max-age=1", 'ETag: "1"'))
     same(ask(bed.gateway, "/short/304").body, b"page", "the page")
     time.sleep(1.1)
-    bed.origin.plans["/short/304"] = Orderly(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\nCache-Control: max-age=60\r\nSet-Cookie: EVIL=1\r\n\r\n')
+    bed.origin.plans["/short/304"] = Orderly(
+        b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\nCache-Control: max-age=60\r\nSet-Cookie: EVIL=1\r\n\r\n'
+    )
     bed.origin.played.discard("/short/304")
     clean(ask(bed.gateway, "/short/304"), "stale")
     until(lambda: "/short/304" in bed.origin.played, "it is confirmed")
@@ -344,7 +368,9 @@ def odd_statuses_are_never_stored(s):
     bed = bed_of(s)
     for status in (206, 416, 500, 599, 600, 999):
         path = f"/long/status/{status}"
-        bed.origin.plans[path] = Orderly(answer(b"odd", "Cache-Control: max-age=60", "Content-Range: bytes 0-2/100", status=f"{status} Odd"))
+        bed.origin.plans[path] = Orderly(
+            answer(b"odd", "Cache-Control: max-age=60", "Content-Range: bytes 0-2/100", status=f"{status} Odd")
+        )
         check(ask(bed.gateway, path).status in (status, 502), f"status {status}")
         del bed.origin.plans[path]
         same(ask(bed.gateway, path).body, page(path), f"after status {status}")
@@ -352,13 +378,23 @@ def odd_statuses_are_never_stored(s):
 
 def an_answer_cannot_hide_that_it_is_private(s):
     bed = bed_of(s)
-    for number, lines in enumerate((
-            ("Connection: Cache-Control", "Cache-Control: private"), ("Connection: Set-Cookie", "Set-Cookie: EVIL=1"), ("Cache-Control: PRIVATE",),
+    for number, lines in enumerate(
+        (
+            ("Connection: Cache-Control", "Cache-Control: private"),
+            ("Connection: Set-Cookie", "Set-Cookie: EVIL=1"),
+            ("Cache-Control: PRIVATE",),
             ("Cache-Control: max-age=60, Private ",),
-            ("Cache-Control: max-age=60", "Cache-Control: private"), ('Cache-Control: max-age=60, x="a, private"', "cache-control: no-store"),
-            ("Vary: *",), ("Vary: accept, *",),
-            ("set-cookie: EVIL=1",), ("Cache-Control: public, max-age=60", "SET-COOKIE: EVIL=1"), ("Cache-Control: private=\"",),
-            ("Cache-Control: max-age=60,,private",), ("Cache-Control:\tprivate\t",))):
+            ("Cache-Control: max-age=60", "Cache-Control: private"),
+            ('Cache-Control: max-age=60, x="a, private"', "cache-control: no-store"),
+            ("Vary: *",),
+            ("Vary: accept, *",),
+            ("set-cookie: EVIL=1",),
+            ("Cache-Control: public, max-age=60", "SET-COOKIE: EVIL=1"),
+            ("Cache-Control: private=\"",),
+            ("Cache-Control: max-age=60,,private",),
+            ("Cache-Control:\tprivate\t",),
+        )
+    ):
         path = f"/long/private/{number}"
         bed.origin.plans[path] = Orderly(answer(EVIL, *lines))
         same(ask(bed.gateway, path).body, EVIL, f"for who asked first: {lines}")
@@ -377,6 +413,7 @@ def private_answers_are_not_shared_by_those_who_wait_together(s):
         await asyncio.sleep(0.2)
         writer.write(answer(mine.encode(), cookie, "Connection: close"))
         await writer.drain()
+
     bed.origin.plans["/long/together"] = somebodys
     clients = [Wire(bed.gateway).send(get("/long/together")) for _ in range(20)]
     answers = [client.answer() for client in clients]

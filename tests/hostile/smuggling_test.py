@@ -57,14 +57,16 @@ class Bed:
         self.stack = contextlib.ExitStack()
         scenario = harness.Scenario(program, None, 0, self.stack).in_memory()
         self.origin = scenario.behind(IndexedOrigin())
-        self.gateway = scenario.gateway(origin='host = "client"', limits='header_timeout = "200ms"\nbody_timeout = "200ms"')
+        self.gateway = scenario.gateway(
+            origin='host = "client"', limits='header_timeout = "200ms"\nbody_timeout = "200ms"'
+        )
         for state in ("hit", "stale"):
             self.fill([path_of(number, state, way) for number, _ in enumerate(VECTORS) for way in WAYS])
         self.stale_at = time.monotonic() + SETTLED
 
     def fill(self, paths):
         client = Wire(self.gateway)
-        for some in (paths[i:i + 50] for i in range(0, len(paths), 50)):
+        for some in (paths[i : i + 50] for i in range(0, len(paths), 50)):
             client.send(b"".join(get(path) for path in some))
             for path in some:
                 same(client.answer().body, page(path), "of a page that is made before it all begins")
@@ -76,7 +78,12 @@ class Bed:
 
 def fill_in(data, path):
     inner = smuggled(path)
-    for name, value in ((b"<P>", path.encode()), (b"<S#>", b"%d" % len(inner)), (b"<S#x>", b"%x" % len(inner)), (b"<S>", inner)):
+    for name, value in (
+        (b"<P>", path.encode()),
+        (b"<S#>", b"%d" % len(inner)),
+        (b"<S#x>", b"%x" % len(inner)),
+        (b"<S>", inner),
+    ):
         data = data.replace(name, value)
     return data
 
@@ -103,14 +110,25 @@ def attempt(bed, vector, path, state, way):
     answer = client.answer(method_of(data))
     if then == REFUSED or (then == CUT and answer):
         check(answer and answer.status >= 400, f"not refused: {answer}")
-        check(not vector.statuses or answer.status in vector.statuses, f"refused with {answer}, not with {vector.statuses}")
+        check(
+            not vector.statuses or answer.status in vector.statuses,
+            f"refused with {answer}, not with {vector.statuses}",
+        )
         same(answer.get("connection"), "close", "Connection")
     elif then in (PAGE, CLOSED):
-        same((answer and answer.status, answer and answer.body), (200, b"" if method_of(data) == "HEAD" else page(path)), "the page")
+        same(
+            (answer and answer.status, answer and answer.body),
+            (200, b"" if method_of(data) == "HEAD" else page(path)),
+            "the page",
+        )
         same(answer.isr, state, "the state of the page")
     elif isinstance(then, Passed):
         target = fill_in(then.target.encode(), path).decode()
-        same((answer and answer.status, answer and answer.body), (200, page(target, host_of(bed, then), then.method)), "the answer")
+        same(
+            (answer and answer.status, answer and answer.body),
+            (200, page(target, host_of(bed, then), then.method)),
+            "the answer",
+        )
     if not closes:
         client.send(get("/after" + path))
         same(client.answer().body, page("/after" + path), "the next answer on its connection")
@@ -129,17 +147,31 @@ def verdict(bed, vector, path, state):
     requests = bed.origin.about(path)
     check(not any("/smuggled" in request.target for request in requests), f"smuggled: {requests}")
     requests = [r for r in requests if not r.target.startswith(("/before", "/after", "/next"))]
-    renders = [r for r in requests if r.whole and (r.method, r.target, r.get("host"), r.body) == ("GET", path, HOST, b"")]
+    renders = [
+        r for r in requests if r.whole and (r.method, r.target, r.get("host"), r.body) == ("GET", path, HOST, b"")
+    ]
     others = [r for r in requests if r not in renders]
     then = vector.then
     if isinstance(then, Passed):
-        meant = (then.method, fill_in(then.target.encode(), path).decode(), host_of(bed, then), fill_in(then.body, path))
+        meant = (
+            then.method,
+            fill_in(then.target.encode(), path).decode(),
+            host_of(bed, then),
+            fill_in(then.body, path),
+        )
         if meant == ("GET", path, HOST, b""):
             same(len(requests), 1 + (state != "miss"), f"requests at the origin: {requests}")
             return
-        same([(r.whole, r.method, r.target, r.get("host"), r.body) for r in others], [(True, *meant)], "requests at the origin")
+        same(
+            [(r.whole, r.method, r.target, r.get("host"), r.body) for r in others],
+            [(True, *meant)],
+            "requests at the origin",
+        )
     elif then == CUT:
-        check(len(others) <= 1 and all(not r.whole and (r.method, r.target) == ("POST", path) for r in others), f"requests at the origin: {requests}")
+        check(
+            len(others) <= 1 and all(not r.whole and (r.method, r.target) == ("POST", path) for r in others),
+            f"requests at the origin: {requests}",
+        )
     else:
         same(others, [], "requests at the origin")
     allowed = {"hit": (1,), "stale": (1, 2), "miss": (1,)}[state] if then in (PAGE, CLOSED) else (int(state != "miss"),)
@@ -150,7 +182,11 @@ def others_get_their_own(bed, path):
     client = Wire(bed.gateway)
     client.send(get("/next/passed" + path, "Cookie: session=1"))
     answer = client.answer()
-    same((answer.isr, answer.body), ("pass", page("/next/passed" + path)), "over a connection that requests are passed on by")
+    same(
+        (answer.isr, answer.body),
+        ("pass", page("/next/passed" + path)),
+        "over a connection that requests are passed on by",
+    )
     client.send(get("/next/made" + path))
     answer = client.answer()
     same((answer.isr, answer.body), ("miss", page("/next/made" + path)), "over a connection that pages are made by")
@@ -172,11 +208,16 @@ def try_vector(number):
                 verdict(bed, vector, path, state)
                 others_get_their_own(bed, path)
                 faults, bed.origin.faults = bed.origin.faults, []
-                same(faults, [], "what came to the origin and should not, from this vector or another at the same moment")
+                same(
+                    faults, [], "what came to the origin and should not, from this vector or another at the same moment"
+                )
                 same(bed.origin.index[""], [], "requests of nobody")
                 bed.gateway.takes_less_than(MEMORY)
             except Exception as error:
-                raise AssertionError(f"{state}, {way}: {error}; {vector.why}: {fill_in(vector.data, path)[:400]!r}") from error
+                raise AssertionError(
+                    f"{state}, {way}: {error}; {vector.why}: {fill_in(vector.data, path)[:400]!r}"
+                ) from error
+
     return case
 
 
@@ -193,11 +234,15 @@ def whoever_comes_next_uses_the_connections_that_vectors_have_used(s):
         same(client.answer().status, 200, "a page")
         others_get_their_own(bed, path)
         client.close()
-        posted, made, passed, innocent = ([r.connection for r in bed.origin.about(path) if r.target == start + path] for start in ("/next/posted", "",
-                "/next/passed", "/next/made"))
+        posted, made, passed, innocent = (
+            [r.connection for r in bed.origin.about(path) if r.target == start + path]
+            for start in ("/next/posted", "", "/next/passed", "/next/made")
+        )
         shared += posted == passed and made == innocent
     check(shared > 0, "no connection was used twice")
 
 
 if __name__ == "__main__":
-    harness.main(__name__, side_by_side=8, more=[(vector.name, try_vector(number)) for number, vector in enumerate(VECTORS)])
+    harness.main(
+        __name__, side_by_side=8, more=[(vector.name, try_vector(number)) for number, vector in enumerate(VECTORS)]
+    )

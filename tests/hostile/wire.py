@@ -17,8 +17,22 @@ STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-9][0-9]{2}) ([\t -~\x80-\xff]*)")
 FIELD = re.compile(rb"(" + TOKEN + rb"): ([!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 AUTHORITY = re.compile(rb"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 # Of one connection, or known before the content: no origin must find them behind it.
-NEVER_TRAILERS = {b"content-length", b"transfer-encoding", b"host", b"authorization", b"cookie", b"connection", b"te", b"expect", b"range",
-                  b"content-type", b"cache-control", b"x-forwarded-for", b"x-forwarded-host", b"x-tenant-id"}
+NEVER_TRAILERS = {
+    b"content-length",
+    b"transfer-encoding",
+    b"host",
+    b"authorization",
+    b"cookie",
+    b"connection",
+    b"te",
+    b"expect",
+    b"range",
+    b"content-type",
+    b"cache-control",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-tenant-id",
+}
 
 
 class Malformed(Exception):
@@ -139,6 +153,7 @@ class RecordingOrigin(harness.Listener):
             piece = await reader.read(65536)
             record.extend(piece)
             return piece
+
         pieces = Pieces(more)
         try:
             while not await pieces.ended():

@@ -32,13 +32,13 @@ bodies = "memory:"
 class Document:
     def __init__(self):
         self.text = DOCUMENT.read_text()
-        found = re.findall(r"^```toml\n(.*?)^```", self.text[self.text.index("## Beside other caches"):], re.M | re.S)
+        found = re.findall(r"^```toml\n(.*?)^```", self.text[self.text.index("## Beside other caches") :], re.M | re.S)
         self.configurations = dict(zip(CONFIGURATIONS, found, strict=True))
 
     def failing(self, configuration):
         """The ids in the tables of cases that fail in this configuration."""
         listed = []
-        tables = self.text[self.text.index("## What still fails"):]
+        tables = self.text[self.text.index("## What still fails") :]
         for cases, which in re.findall(r"^\| (`.*?) \| (\w+) \|", tables, re.M):
             if which in ("both", configuration):
                 listed += re.findall(r"`([^`]+)`", cases)
@@ -89,8 +89,11 @@ def compare(report, document, configuration, found, log):
     unknown = sorted(set(expected_to_fail) - {case["id"] for case in judged})
     report.say(not unknown, f"{configuration}: the document lists cases that exist", ", ".join(unknown))
     scores = {f"facetheory, {configuration}": suite.score(found), **found["peers"]}
-    wrong = [f"{name}: {passed} and {supported}" for name, (passed, supported) in scores.items()
-             if f"| {name} | {passed} | {supported} |" not in document.text]
+    wrong = [
+        f"{name}: {passed} and {supported}"
+        for name, (passed, supported) in scores.items()
+        if f"| {name} | {passed} | {supported} |" not in document.text
+    ]
     report.say(not wrong, f"{configuration}: the document has the scores", "; ".join(wrong))
     best = max(passed for passed, _ in found["peers"].values())
     report.say(suite.score(found)[0] > best, f"{configuration}: the score is above every peer's", str(scores))

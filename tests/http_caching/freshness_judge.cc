@@ -1,8 +1,9 @@
 // What the gateway's rules make of a response and of a later request for it, a line for each line read: the side of
 // semantics_test.mjs that is ours. Fields are separated by tabs, header fields ("name: value") by unit separators.
 //
-//   in:  method, status, requested at, received at, asked again at; fields of the request, the response, the later request
-//   out: stored (0 or 1), lifetime, age when asked again, use (fresh, while-revalidating, no), use after an error (0 or 1), why
+//   in:  method, status, requested at, received at, asked again at; fields of the request, the response, the later
+//   request out: stored (0 or 1), lifetime, age when asked again, use (fresh, while-revalidating, no), use after an
+//   error (0 or 1), why
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -17,6 +17,7 @@ import suite
 sys.path.insert(0, str(suite.ROOT / "bench"))
 from gateway import packages, peers  # noqa: E402
 
+
 def main():
     options = types.SimpleNamespace(packages=suite.ROOT / "build/bench-peers")
     with suite.origin() as origin, tempfile.TemporaryDirectory() as folder:

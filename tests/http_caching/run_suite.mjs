@@ -1,8 +1,8 @@
 // Runs the public caching suite against a gateway and prints what became of each case, as one JSON object.
 //   node run_suite.mjs http://127.0.0.1:8080
 // Cases that only mean something in a browser are left out. `depends` is false where a case that this one builds on did
-// not pass; `path` is where it asked. Beside ours stands how many required cases passed at other caches, of which the suite
-// has stored the results: all, and those that build on nothing that did not.
+// not pass; `path` is where it asked. Beside ours stands how many required cases passed at other caches, of which the
+// suite has stored the results: all, and those that build on nothing that did not.
 import fs from 'fs'
 import fetch from '../servers/node_modules/node-fetch/lib/index.mjs'
 import suites from '../servers/node_modules/http-cache-tests/tests/index.mjs'
@@ -32,9 +32,9 @@ function outcomes (results) {
 }
 
 await runTests(all, fetch, false, process.argv[2])
-// An origin that was asked twice for one request makes the suite give no judgement ("retry"). Some of its cases send more than
-// they announce or break off, and a connection that such bytes reach late costs whoever uses it next a second attempt. So
-// these are run once more, alone; a gateway that repeats requests of its own accord fails again.
+// An origin that was asked twice for one request makes the suite give no judgement ("retry"). Some of its cases send
+// more than they announce or break off, and a connection that such bytes reach late costs whoever uses it next a second
+// attempt. So these are run once more, alone; a gateway that repeats requests of its own accord fails again.
 const unjudged = cases.filter(test => testResults[test.id]?.[1] === 'retry')
 for (const test of unjudged) {
   console.error(`${test.id}: the origin was asked twice; once more`)

@@ -1,9 +1,12 @@
-// Compares the gateway's rules of freshness with those of npm's http-cache-semantics, on made-up responses and requests:
-//   node semantics_test.mjs --judge build/release/tests/http_caching/freshness_judge [--cases 4000] [--seed 1] [--show NUMBER]
-// Both are asked whether a response may be stored, how long it is fresh, how old it is at a later time, whether it may then
-// answer another request, and whether it may after an error of the origin. Where they differ on purpose a correction below says
-// how; with all of them applied, both must come to the same in every case. docs/http_caching.md has a row for each correction:
-// who is right, and by what. A difference that no correction explains fails, and so does a correction that explains none.
+// Compares the gateway's rules of freshness with those of npm's http-cache-semantics, on made-up responses and
+// requests:
+//   node semantics_test.mjs --judge build/release/tests/http_caching/freshness_judge [--cases 4000] [--seed 1] [--show
+//   NUMBER]
+// Both are asked whether a response may be stored, how long it is fresh, how old it is at a later time, whether it may
+// then answer another request, and whether it may after an error of the origin. Where they differ on purpose a
+// correction below says how; with all of them applied, both must come to the same in every case. docs/http_caching.md
+// has a row for each correction: who is right, and by what. A difference that no correction explains fails, and so does
+// a correction that explains none.
 import { spawnSync } from 'child_process'
 import { createRequire } from 'module'
 import fs from 'fs'
@@ -320,7 +323,8 @@ const CORRECTIONS = [
     kind: 'statuses',
     judge: (one, said) => [405, 414, 501].includes(one.status) ? { ...said, stored: false } : said,
     rewrite: one => {
-      // Final and not known to either: it may be stored as long as the origin says how long, unless it says must-understand.
+      // Final and not known to either: it may be stored as long as the origin says how long, unless it says
+      // must-understand.
       const lasting = one.response.expires !== undefined || has(one.response['cache-control'], 'public') || LIMITS.some(name => has(one.response['cache-control'], name))
       if (one.status === 299 && lasting && !has(one.response['cache-control'], 'must-understand')) one.status = 200
     }

@@ -45,16 +45,24 @@ def origin():
     """The port of the suite's own origin, which plays the part that each case wants."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "npm_config_protocol": "http", "npm_config_port": str(port),
-                       "npm_config_pidfile": str(pathlib.Path(folder) / "pid")}
-        with ended(subprocess.Popen(["node", "server/server.mjs"], cwd=SUITE, env=environment, stdout=subprocess.DEVNULL)) as server:
+        environment = {
+            **os.environ,
+            "npm_config_protocol": "http",
+            "npm_config_port": str(port),
+            "npm_config_pidfile": str(pathlib.Path(folder) / "pid"),
+        }
+        with ended(
+            subprocess.Popen(["node", "server/server.mjs"], cwd=SUITE, env=environment, stdout=subprocess.DEVNULL)
+        ) as server:
             wait_for_port(port, server)
             yield port
 
 
 def run(url):
     """What run_suite.mjs says of the cache at this URL."""
-    found = subprocess.run(["node", "--no-warnings", HERE / "run_suite.mjs", url], stdout=subprocess.PIPE, text=True, timeout=150)
+    found = subprocess.run(
+        ["node", "--no-warnings", HERE / "run_suite.mjs", url], stdout=subprocess.PIPE, text=True, timeout=150
+    )
     return json.loads(found.stdout)
 
 

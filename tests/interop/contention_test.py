@@ -69,6 +69,7 @@ class Watcher(threading.Thread):
 
 class Check:
     """Prints one line for each thing that must hold."""
+
     failures = 0
 
     def __call__(self, name, problems):
@@ -94,14 +95,35 @@ def start(options, table, folder):
     processes = []
     for index, language in enumerate(names):
         cycles = options.cycles // len(names) + (index < options.cycles % len(names))
-        words = ["contend", KEY, "--cycles", cycles, "--for", LEASE, "--deadline", DEADLINE,
-                 "--log", folder / f"{index}.log"]
+        words = [
+            "contend",
+            KEY,
+            "--cycles",
+            cycles,
+            "--for",
+            LEASE,
+            "--deadline",
+            DEADLINE,
+            "--log",
+            folder / f"{index}.log",
+        ]
         if language == "cpp":
             worker = pathlib.Path(options.worker).resolve()
             words += ["--table", "dynamodb:", "--bodies", f"file:{folder / 'bodies'}", "--history", HISTORY]
         command = [worker] if language == "cpp" else commands[language]
-        processes.append((language, cycles, spawn([*command, *words], env=table.environment(), stdout=subprocess.PIPE,
-                                                  stderr=subprocess.STDOUT, text=True)))
+        processes.append(
+            (
+                language,
+                cycles,
+                spawn(
+                    [*command, *words],
+                    env=table.environment(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                ),
+            )
+        )
     return processes
 
 
@@ -156,27 +178,39 @@ def main():
         watcher.look_at_versions()
         publishes = [json.loads(line) for log in sorted(folder.glob("*.log")) for line in log.read_text().splitlines()]
         counts = collections.Counter(publish["language"] for publish in publishes)
-        print(f"{len(publishes)} publishes in {seconds:.1f} s by {len(processes)} processes {dict(counts)}; "
-              f"META was looked at {watcher.looks} times")
+        print(
+            f"{len(publishes)} publishes in {seconds:.1f} s by {len(processes)} processes {dict(counts)}; "
+            f"META was looked at {watcher.looks} times"
+        )
 
         meta, versions = table.row(PK, "META"), table.rows(PK, "VER#")
-        check("every process did all of its cycles", problems or (
-            [f"{len(publishes)} publishes"] if len(publishes) != options.cycles else []))
+        check(
+            "every process did all of its cycles",
+            problems or ([f"{len(publishes)} publishes"] if len(publishes) != options.cycles else []),
+        )
         check("a lease has exactly one publisher", repeated(publish["lease_token"] for publish in publishes))
         check("no body is published twice", repeated(publish["s3_key"] for publish in publishes))
-        check("the publishes form one chain along which generated_at never goes back",
-              chain_problems(publishes, meta["s3_key"] if meta else None))
-        check("no page is older than the lease it was rendered under",
-              [publish for publish in publishes if publish["generated_at"] < publish["acquired_at"]])
-        check("readers saw META and the versions only go forward",
-              watcher.problems or ([] if watcher.looks > 10 else ["there was hardly a look"]))
+        check(
+            "the publishes form one chain along which generated_at never goes back",
+            chain_problems(publishes, meta["s3_key"] if meta else None),
+        )
+        check(
+            "no page is older than the lease it was rendered under",
+            [publish for publish in publishes if publish["generated_at"] < publish["acquired_at"]],
+        )
+        check(
+            "readers saw META and the versions only go forward",
+            watcher.problems or ([] if watcher.looks > 10 else ["there was hardly a look"]),
+        )
         known = {publish["s3_key"] for publish in publishes}
         check("readers saw only pages that were published", sorted(watcher.seen_keys - known))
         check("no lease is left", [row for row in [table.row(PK, "LOCK")] if row])
         if "cpp" in counts:
             numbers = [row["version"] for row in versions]  # in the order of their ids, that is of time
-            check("versions rise with time and none comes twice",
-                  [] if numbers and numbers == sorted(set(numbers)) else [f"versions {numbers}"])
+            check(
+                "versions rise with time and none comes twice",
+                [] if numbers and numbers == sorted(set(numbers)) else [f"versions {numbers}"],
+            )
             check("the history is trimmed", [] if 0 < len(versions) <= HISTORY else [f"{len(versions)} versions"])
             check("every version was published", [row for row in versions if row["s3_key"] not in known])
             foreign = tuple(f"{language}/" for language in LANGUAGES if language != "cpp")

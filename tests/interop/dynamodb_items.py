@@ -33,8 +33,13 @@ ITEM = {
 
 def main():
     endpoint, name, mode = sys.argv[1:]
-    database = boto3.resource("dynamodb", endpoint_url=endpoint, region_name="us-east-1",
-                              aws_access_key_id="AKIDTESTACCESSKEY001", aws_secret_access_key="unchecked")
+    database = boto3.resource(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="AKIDTESTACCESSKEY001",
+        aws_secret_access_key="unchecked",
+    )
     table = database.Table(name)
     if mode == "check":
         found = table.get_item(Key={"pk": "items", "sk": "from-us"}, ConsistentRead=True)["Item"]
@@ -45,17 +50,25 @@ def main():
     elif mode == "write":
         table.put_item(Item={"pk": "items", "sk": "from-boto3", **ITEM})
     elif mode == "shape":
-        database.create_table(TableName=name, BillingMode="PAY_PER_REQUEST",
-                              KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-                              AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}])
+        database.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+        )
     elif mode == "expire":
-        database.create_table(TableName=name, BillingMode="PAY_PER_REQUEST",
-                              KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"},
-                                         {"AttributeName": "sk", "KeyType": "RANGE"}],
-                              AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"},
-                                                    {"AttributeName": "sk", "AttributeType": "S"}])
+        database.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+        )
         database.meta.client.update_time_to_live(
-            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
+            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
+        )
     else:
         sys.exit(f"unknown mode {mode}")
     print("done")

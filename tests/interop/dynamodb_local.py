@@ -37,10 +37,24 @@ class DynamoDbLocal:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
             self.endpoint = f"http://127.0.0.1:{port}"
-            self.process = spawn(["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g",
-                                  f"-Djava.library.path={jars[0].parent / 'DynamoDBLocal_lib'}", "-jar", jars[0],
-                                  "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.process = spawn(
+                [
+                    "java",
+                    "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1",
+                    "-Xmx1g",
+                    f"-Djava.library.path={jars[0].parent / 'DynamoDBLocal_lib'}",
+                    "-jar",
+                    jars[0],
+                    "-inMemory",
+                    "-sharedDb",
+                    "-disableTelemetry",
+                    "-port",
+                    port,
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             while self.process.poll() is None and time.monotonic() < deadline:
                 if self._answers():
                     self._create_table()
@@ -59,16 +73,26 @@ class DynamoDbLocal:
         return True
 
     def _create_table(self):
-        database = boto3.resource("dynamodb", endpoint_url=self.endpoint, region_name=REGION,
-                                  aws_access_key_id=ACCESS_KEY, aws_secret_access_key=SECRET_KEY,
-                                  config=Config(max_pool_connections=32))
-        database.create_table(TableName=TABLE, BillingMode="PAY_PER_REQUEST",
-                              KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"},
-                                         {"AttributeName": "sk", "KeyType": "RANGE"}],
-                              AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"},
-                                                    {"AttributeName": "sk", "AttributeType": "S"}])
+        database = boto3.resource(
+            "dynamodb",
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+            config=Config(max_pool_connections=32),
+        )
+        database.create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+        )
         database.meta.client.update_time_to_live(
-            TableName=TABLE, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
+            TableName=TABLE, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
+        )
         self.client = database.meta.client
 
     def row(self, pk, sk):
@@ -77,10 +101,13 @@ class DynamoDbLocal:
 
     def rows(self, pk, prefix):
         """All rows whose sk begins with the prefix, by sk."""
-        request = {"TableName": TABLE, "ConsistentRead": True,
-                   "KeyConditionExpression": "#pk = :pk AND begins_with(#sk, :sk)",
-                   "ExpressionAttributeNames": {"#pk": "pk", "#sk": "sk"},
-                   "ExpressionAttributeValues": {":pk": pk, ":sk": prefix}}
+        request = {
+            "TableName": TABLE,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#pk = :pk AND begins_with(#sk, :sk)",
+            "ExpressionAttributeNames": {"#pk": "pk", "#sk": "sk"},
+            "ExpressionAttributeValues": {":pk": pk, ":sk": prefix},
+        }
         found = []
         while True:
             page = self.client.query(**request)
@@ -91,12 +118,21 @@ class DynamoDbLocal:
 
     def environment(self, endpoint=None):
         """For the programs under test; nothing of the developer's own set-up reaches them."""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
-        return kept | {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION,
-                       "AWS_EC2_METADATA_DISABLED": "true", "AWS_ENDPOINT_URL_DYNAMODB": endpoint or self.endpoint,
-                       "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-                       "FACETHEORY_CACHE_TABLE_NAME": TABLE}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))
+        }
+        return kept | {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL_DYNAMODB": endpoint or self.endpoint,
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            "FACETHEORY_CACHE_TABLE_NAME": TABLE,
+        }
 
     def stop(self):
         self.process.kill()
@@ -107,9 +143,24 @@ class FaultProxy:
     """tests/servers/fault_proxy.py, which says what the faults are."""
 
     def __init__(self, upstream):
-        self.process = spawn(["/usr/bin/python3", SERVERS / "fault_proxy.py", "--service", "dynamodb",
-                              "--upstream", upstream, "--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY,
-                              "--region", REGION], stdout=subprocess.PIPE, text=True)
+        self.process = spawn(
+            [
+                "/usr/bin/python3",
+                SERVERS / "fault_proxy.py",
+                "--service",
+                "dynamodb",
+                "--upstream",
+                upstream,
+                "--access-key",
+                ACCESS_KEY,
+                "--secret-key",
+                SECRET_KEY,
+                "--region",
+                REGION,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.endpoint = "http://127.0.0.1:" + self.process.stdout.readline().split()[-1]
 
     def inject(self, kind, operation, count=1):
@@ -120,8 +171,9 @@ class FaultProxy:
         return self._control(None)
 
     def _control(self, body):
-        request = urllib.request.Request(self.endpoint + "/__control", data=body and json.dumps(body).encode(),
-                                         method="POST" if body else "GET")
+        request = urllib.request.Request(
+            self.endpoint + "/__control", data=body and json.dumps(body).encode(), method="POST" if body else "GET"
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 

@@ -49,6 +49,7 @@ def new_page():
 
 # --- Every ordered pair ---
 
+
 def the_lease_of_one_keeps_the_other_out_until_it_is_released(table, a, b):
     key, pk = new_page()
     lease = answered(a.acquire(key, LONG), "acquired")
@@ -98,9 +99,13 @@ def the_request_of_one_is_respected_by_the_other(table, a, b):
 
 def rewind(table, pk, request, attribute, seconds):
     """As if that much time had passed since the row was written."""
-    table.client.update_item(TableName=TABLE, Key={"pk": pk, "sk": f"REQ#{request}"},
-                             UpdateExpression="SET #a = #a - :seconds", ExpressionAttributeNames={"#a": attribute},
-                             ExpressionAttributeValues={":seconds": seconds})
+    table.client.update_item(
+        TableName=TABLE,
+        Key={"pk": pk, "sk": f"REQ#{request}"},
+        UpdateExpression="SET #a = #a - :seconds",
+        ExpressionAttributeNames={"#a": attribute},
+        ExpressionAttributeValues={":seconds": seconds},
+    )
 
 
 def lost_to_another(worker, key, request, owner):
@@ -116,8 +121,9 @@ def a_request_whose_worker_died_is_taken_over(table, a, b):
     dead = answered(a.claim(key, "r-3", inputs, LONG), "claimed", attempt=1)
     row = table.row(pk, "REQ#r-3")
     same((row["owner_token"], row["in_progress_expires_at"] - row["started_at"]), (dead["owner_token"], LONG))
-    answered(b.claim(key, "r-3", inputs, LONG), "in_progress", 3,
-             in_progress_expires_at=int(row["in_progress_expires_at"]))
+    answered(
+        b.claim(key, "r-3", inputs, LONG), "in_progress", 3, in_progress_expires_at=int(row["in_progress_expires_at"])
+    )
     rewind(table, pk, "r-3", "in_progress_expires_at", LONG)
     answered(b.claim(key, "r-3", inputs | {"path": "/x"}, LONG), "mismatch", 3)
     taken = answered(b.claim(key, "r-3", inputs, LONG), "claimed", attempt=2)
@@ -130,8 +136,13 @@ def a_request_whose_worker_died_is_taken_over(table, a, b):
 def a_request_without_a_time_is_taken_over_when_no_lease_can_last_so_long(table, a, b):
     key, pk = new_page()
     inputs = {"a": "b"}
-    row = {"pk": pk, "sk": "REQ#r-4", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
-           "ttl": int(time.time()) + 9 * LONGEST}
+    row = {
+        "pk": pk,
+        "sk": "REQ#r-4",
+        "request_hash": sha256('{"a":"b"}'),
+        "status": "STARTED",
+        "ttl": int(time.time()) + 9 * LONGEST,
+    }
     table.client.put_item(TableName=TABLE, Item=row)
     answered(b.claim(key, "r-4", {"a": "c"}), "mismatch", 3)
     same(table.row(pk, "REQ#r-4"), row)
@@ -159,8 +170,10 @@ def a_request_that_one_handed_back_is_claimed_anew(table, a, b):
     answered(b.fail(key, "r-5", str(uuid.uuid4()), "not mine"), "lost", 3)
     answered(a.fail(key, "r-5", first["owner_token"], "the origin is down"), "handed_back")
     row = table.row(pk, "REQ#r-5")
-    same((row["status"], row["retryable"], row["error"], "in_progress_expires_at" in row),
-         ("FAILED", True, "the origin is down", False))
+    same(
+        (row["status"], row["retryable"], row["error"], "in_progress_expires_at" in row),
+        ("FAILED", True, "the origin is down", False),
+    )
     answered(b.claim(key, "r-5", {"a": "c"}), "mismatch", 3)
     second = answered(b.claim(key, "r-5", inputs), "claimed", attempt=2)
     row = table.row(pk, "REQ#r-5")
@@ -178,8 +191,16 @@ def a_request_that_failed_for_good_is_not_claimed_anew(table, a, b):
     answered(b.claim(key, "r-6", {"a": "b"}), "failed", 3, error="no such product")
     same(table.row(pk, "REQ#r-6"), before)
     # A service that knows the specification alone says FAILED and nothing of whether it may be tried again.
-    table.client.put_item(TableName=TABLE, Item={"pk": pk, "sk": "REQ#r-7", "request_hash": sha256('{"a":"b"}'),
-                                                 "status": "FAILED", "ttl": int(time.time()) + LONG})
+    table.client.put_item(
+        TableName=TABLE,
+        Item={
+            "pk": pk,
+            "sk": "REQ#r-7",
+            "request_hash": sha256('{"a":"b"}'),
+            "status": "FAILED",
+            "ttl": int(time.time()) + LONG,
+        },
+    )
     answered(b.claim(key, "r-7", {"a": "b"}), "claimed")
 
 
@@ -199,6 +220,7 @@ def an_extended_claim_outlives_its_first_term(table, a, b):
 
 
 # --- Every language by itself ---
+
 
 def a_refreshed_lease_outlives_its_first_term(table, a):
     key, _ = new_page()
@@ -233,8 +255,17 @@ def a_page_is_stale_after_its_window_whatever_its_ttl(table, a):
     key, pk = new_page()
     answered(a.read(key), "missing")
     now = int(time.time())
-    row = {"pk": pk, "sk": "META", "s3_key": "x.html", "generated_at": now - 100, "revalidate_seconds": 200,
-           "ttl": now - 50, "tags": {"of", "cpp"}, "pinned": False, "added": {"by": ["others"]}}
+    row = {
+        "pk": pk,
+        "sk": "META",
+        "s3_key": "x.html",
+        "generated_at": now - 100,
+        "revalidate_seconds": 200,
+        "ttl": now - 50,
+        "tags": {"of", "cpp"},
+        "pinned": False,
+        "added": {"by": ["others"]},
+    }
     table.client.put_item(TableName=TABLE, Item=row)
     same(sorted(answered(a.read(key), "fresh", s3_key="x.html")["tags"]), ["cpp", "of"])
     table.client.put_item(TableName=TABLE, Item=row | {"revalidate_seconds": 100, "ttl": now + 9999})
@@ -246,8 +277,13 @@ def a_shell_can_tell_the_outcomes_apart(table, a):
     lease = ["lease"] if a.language == "cpp" else []
     answered(a.run_process(*lease, "acquire", key, "--for", "60"), "acquired")
     answered(a.run_process(*lease, "acquire", key, "--for", "60"), "held", 3)
-    for words in ([*lease, "refresh", key, "--for", "60"], [*lease, "acquire", key, "--for", "1"],
-                  [*lease, "acquire", key, "--for", "soon"], [*lease, "acquire", key, "--colour", "red"], ["nonsense"]):
+    for words in (
+        [*lease, "refresh", key, "--for", "60"],
+        [*lease, "acquire", key, "--for", "1"],
+        [*lease, "acquire", key, "--for", "soon"],
+        [*lease, "acquire", key, "--colour", "red"],
+        ["nonsense"],
+    ):
         answer = a.run_process(*words)
         same((words, answer["outcome"], answer.exit_code), (words, "usage", 2))
 
@@ -263,6 +299,7 @@ def what_is_missing_in_the_environment_is_named(table, a):
 
 
 # --- The example programs through a proxy that loses answers; the C++ side has its own tests ---
+
 
 def an_answer_that_was_lost_is_recognised(table, a, proxy):
     for fault in ("cut_after", "cut_answer", "error_after", "garbage"):
@@ -285,8 +322,13 @@ def an_answer_that_was_lost_is_recognised(table, a, proxy):
         same(table.row(pk, "REQ#r")["owner_token"], claimed["owner_token"])
         proxy.inject(fault, "UpdateItem")
         answered(a.complete(key, "r", claimed["owner_token"], "r.html"), "completed")
-        old = {"pk": pk, "sk": "REQ#old", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
-               "first_seen_at": int(time.time()) - 2 * LONGEST}
+        old = {
+            "pk": pk,
+            "sk": "REQ#old",
+            "request_hash": sha256('{"a":"b"}'),
+            "status": "STARTED",
+            "first_seen_at": int(time.time()) - 2 * LONGEST,
+        }
         table.client.put_item(TableName=TABLE, Item=old)
         proxy.inject(fault, "TransactWriteItems")
         claimed = answered(a.claim(key, "old", {"a": "b"}), "claimed")
@@ -312,15 +354,24 @@ def a_refusal_for_now_is_tried_again(table, a, proxy):
 CANONICAL = [
     ({"a": "b"}, '{"a":"b"}'),
     ({"z": "", "aa": "1", "a": "2", "B": "3", " ": "4"}, '{" ":"4","B":"3","a":"2","aa":"1","z":""}'),
-    ({"\uffee": "last", "\U0001f600": "beyond the BMP, and yet before", "\u20ac": "first"},
-     '{"\u20ac":"first","\U0001f600":"beyond the BMP, and yet before","\uffee":"last"}'),
-    ({"\ue000": "after every surrogate", "\U0010ffff": "b", "\ud7ff": "a"},
-     '{"\ud7ff":"a","\U0010ffff":"b","\ue000":"after every surrogate"}'),
-    ({"control": "\x01\x08\x09\x0a\x0b\x0c\x0d\x1b\x1f\x7f\x80\u2028\u2029", "\n": "\r\n"},
-     '{"\\n":"\\r\\n","control":"\\u0001\\b\\t\\n\\u000b\\f\\r\\u001b\\u001f\x7f\x80\u2028\u2029"}'),
+    (
+        {"\uffee": "last", "\U0001f600": "beyond the BMP, and yet before", "\u20ac": "first"},
+        '{"\u20ac":"first","\U0001f600":"beyond the BMP, and yet before","\uffee":"last"}',
+    ),
+    (
+        {"\ue000": "after every surrogate", "\U0010ffff": "b", "\ud7ff": "a"},
+        '{"\ud7ff":"a","\U0010ffff":"b","\ue000":"after every surrogate"}',
+    ),
+    (
+        {"control": "\x01\x08\x09\x0a\x0b\x0c\x0d\x1b\x1f\x7f\x80\u2028\u2029", "\n": "\r\n"},
+        '{"\\n":"\\r\\n","control":"\\u0001\\b\\t\\n\\u000b\\f\\r\\u001b\\u001f\x7f\x80\u2028\u2029"}',
+    ),
     ({"quotes": "\"'\\/<>&", "a": "b=c=", "\\u0041": "A"}, '{"\\\\u0041":"A","a":"b=c=","quotes":"\\"\'\\\\/<>&"}'),
     ({"\u00e9": "composed", "e\u0301": "decomposed"}, '{"e\u0301":"decomposed","\u00e9":"composed"}'),
-    ({"10": "c", "9": "d", "1": "b", "__proto__": "e", "-1": "a"}, '{"-1":"a","1":"b","10":"c","9":"d","__proto__":"e"}'),
+    (
+        {"10": "c", "9": "d", "1": "b", "__proto__": "e", "-1": "a"},
+        '{"-1":"a","1":"b","10":"c","9":"d","__proto__":"e"}',
+    ),
 ]
 
 
@@ -357,13 +408,22 @@ def the_examples_compute_the_same_idempotency_key(table, workers):
 def only_one_of_all_takes_a_dead_request_over(table, workers):
     for round_ in range(5):
         key, pk = new_page()
-        dead = {"pk": pk, "sk": "REQ#race", "request_hash": sha256('{"a":"b"}'), "status": "STARTED",
-                "owner_token": str(uuid.uuid4()), "attempt": 3, "in_progress_expires_at": int(time.time()) - 1}
+        dead = {
+            "pk": pk,
+            "sk": "REQ#race",
+            "request_hash": sha256('{"a":"b"}'),
+            "status": "STARTED",
+            "owner_token": str(uuid.uuid4()),
+            "attempt": 3,
+            "in_progress_expires_at": int(time.time()) - 1,
+        }
         table.client.put_item(TableName=TABLE, Item=dead)
         with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
             answers = list(pool.map(lambda worker, k=key: worker.claim(k, "race", {"a": "b"}), workers))
-        same((round_, sorted(answer["outcome"] for answer in answers)),
-             (round_, ["claimed"] + ["in_progress"] * (len(workers) - 1)))
+        same(
+            (round_, sorted(answer["outcome"] for answer in answers)),
+            (round_, ["claimed"] + ["in_progress"] * (len(workers) - 1)),
+        )
         claimed = next(answer for answer in answers if answer["outcome"] == "claimed")
         row = table.row(pk, "REQ#race")
         same((row["owner_token"], row["attempt"]), (claimed["owner_token"], 4))
@@ -378,14 +438,18 @@ def the_versions_that_cpp_keeps_are_read_by_all(table, workers):
     published = []
     for body in ("one", "two"):
         lease = keeper.acquire(key, LONG)
-        published.append(answered(keeper.publish(key, lease["lease_token"], body, 60, history=2), "published")["s3_key"])
+        published.append(
+            answered(keeper.publish(key, lease["lease_token"], body, 60, history=2), "published")["s3_key"]
+        )
     stored = [(row["sk"], row["s3_key"], int(row["generated_at"])) for row in table.rows(pk, "VER#")]
     same([row[1] for row in stored], published)
     for worker in workers:
         if worker.language != "cpp":
             found = answered(worker.versions(key), "done")["versions"]
-            same((worker.language, [(row["sk"], row["s3_key"], row["generated_at"]) for row in found]),
-                 (worker.language, stored))
+            same(
+                (worker.language, [(row["sk"], row["s3_key"], row["generated_at"]) for row in found]),
+                (worker.language, stored),
+            )
             answered(worker.read(key), "fresh", s3_key=published[-1], current_sk=stored[-1][0])
 
 
@@ -403,27 +467,42 @@ def sentence(function):
 
 def all_cases(table, workers, proxied, proxy):
     cases = []
-    for function in (the_publish_of_one_is_cancelled_after_the_other_took_over,
-                     the_lease_of_one_keeps_the_other_out_until_it_is_released,
-                     an_extended_claim_outlives_its_first_term,
-                     the_page_that_one_published_is_read_by_the_other, the_request_of_one_is_respected_by_the_other,
-                     a_request_whose_worker_died_is_taken_over,
-                     a_request_without_a_time_is_taken_over_when_no_lease_can_last_so_long,
-                     a_request_that_one_handed_back_is_claimed_anew,
-                     a_request_that_failed_for_good_is_not_claimed_anew):
+    for function in (
+        the_publish_of_one_is_cancelled_after_the_other_took_over,
+        the_lease_of_one_keeps_the_other_out_until_it_is_released,
+        an_extended_claim_outlives_its_first_term,
+        the_page_that_one_published_is_read_by_the_other,
+        the_request_of_one_is_respected_by_the_other,
+        a_request_whose_worker_died_is_taken_over,
+        a_request_without_a_time_is_taken_over_when_no_lease_can_last_so_long,
+        a_request_that_one_handed_back_is_claimed_anew,
+        a_request_that_failed_for_good_is_not_claimed_anew,
+    ):
         for a, b in itertools.permutations(workers, 2):
             cases.append((f"{a.language} and {b.language}: {sentence(function)}", function, (table, a, b)))
-    for function in (a_refreshed_lease_outlives_its_first_term,
-                     publishing_with_a_request_completes_it_in_the_same_transaction,
-                     a_lock_row_without_an_expiry_is_not_held, a_page_is_stale_after_its_window_whatever_its_ttl,
-                     a_shell_can_tell_the_outcomes_apart, what_is_missing_in_the_environment_is_named):
+    for function in (
+        a_refreshed_lease_outlives_its_first_term,
+        publishing_with_a_request_completes_it_in_the_same_transaction,
+        a_lock_row_without_an_expiry_is_not_held,
+        a_page_is_stale_after_its_window_whatever_its_ttl,
+        a_shell_can_tell_the_outcomes_apart,
+        what_is_missing_in_the_environment_is_named,
+    ):
         cases += [(f"{a.language}: {sentence(function)}", function, (table, a)) for a in workers]
-    for function in (all_compute_the_same_partition_key, all_compute_the_same_request_hash,
-                     the_examples_compute_the_same_idempotency_key, only_one_of_all_takes_a_dead_request_over,
-                     the_versions_that_cpp_keeps_are_read_by_all, an_attribute_of_the_wrong_type_is_refused):
+    for function in (
+        all_compute_the_same_partition_key,
+        all_compute_the_same_request_hash,
+        the_examples_compute_the_same_idempotency_key,
+        only_one_of_all_takes_a_dead_request_over,
+        the_versions_that_cpp_keeps_are_read_by_all,
+        an_attribute_of_the_wrong_type_is_refused,
+    ):
         cases.append((sentence(function), function, (table, workers)))
-    faulty = [(f"{a.language}: {sentence(function)}", function, (table, a, proxy)) for a in proxied
-              for function in (an_answer_that_was_lost_is_recognised, a_refusal_for_now_is_tried_again)]
+    faulty = [
+        (f"{a.language}: {sentence(function)}", function, (table, a, proxy))
+        for a in proxied
+        for function in (an_answer_that_was_lost_is_recognised, a_refusal_for_now_is_tried_again)
+    ]
     return cases, faulty
 
 
@@ -461,8 +540,9 @@ def main():
                 workers.append(Worker(language, command, table.environment()))
                 proxied.append(Worker(language, command, table.environment(proxy.endpoint)))
         cases, faulty = all_cases(table, workers, proxied, proxy)
-        cases, faulty = ([case for case in some if all(word in case[0] for word in options.words)]
-                         for some in (cases, faulty))
+        cases, faulty = (
+            [case for case in some if all(word in case[0] for word in options.words)] for some in (cases, faulty)
+        )
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             # The proxy injects a fault into whatever comes next, so its cases follow one another.
             jobs = [pool.submit(run_in_order, faulty)] + [pool.submit(run_in_order, [case]) for case in cases]

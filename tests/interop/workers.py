@@ -33,8 +33,14 @@ class Worker:
     def run(self, *words):
         with self._lock:
             if not self._session:
-                self._session = spawn(self.command + ["session"], env=self.environment, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                self._session = spawn(
+                    self.command + ["session"],
+                    env=self.environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                )
             self._session.stdin.write(json.dumps([str(word) for word in words]) + "\n")
             self._session.stdin.flush()
             line = self._session.stdout.readline()
@@ -46,8 +52,14 @@ class Worker:
     def run_process(self, *words, environment=None):
         """The same from a shell: a process of its own. What it says on stderr becomes the answer's `stderr`."""
         command = self.command + [str(word) for word in words]
-        done = subprocess.run(command, env=environment or self.environment, stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=DEADLINE)
+        done = subprocess.run(
+            command,
+            env=environment or self.environment,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=DEADLINE,
+        )
         if len(done.stdout.splitlines()) != 1:
             raise AssertionError(f"{command}: exit code {done.returncode}, stdout {done.stdout}, stderr {done.stderr}")
         return Answer(json.loads(done.stdout), done.returncode, done.stderr)
@@ -73,9 +85,20 @@ class Worker:
 
     def publish(self, key, token, body, revalidate, generated_at=None, etag=None, request=None, owner=None):
         """`body` is any text of the caller's own; the answer's s3_key says where it went."""
-        return self.run("publish", key, "--token", token, "--s3-key", f"{self.language}/{body}.html",
-                        "--revalidate", revalidate, *named("generated-at", generated_at), *named("etag", etag),
-                        *named("id", request), *named("owner", owner))
+        return self.run(
+            "publish",
+            key,
+            "--token",
+            token,
+            "--s3-key",
+            f"{self.language}/{body}.html",
+            "--revalidate",
+            revalidate,
+            *named("generated-at", generated_at),
+            *named("etag", etag),
+            *named("id", request),
+            *named("owner", owner),
+        )
 
     def read(self, key):
         return self.run("read", key)
@@ -117,14 +140,27 @@ class CppWorker(Worker):
     def release(self, key, token):
         return self.run("lease", "release", key, "--token", token)
 
-    def publish(self, key, token, body, revalidate, generated_at=None, etag=None, request=None, owner=None,
-                history=None):
+    def publish(
+        self, key, token, body, revalidate, generated_at=None, etag=None, request=None, owner=None, history=None
+    ):
         with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
             file.write(f"<h1>{body}</h1>")
             file.flush()
-            return self.run("publish", key, "--token", token, "--body", file.name, "--revalidate", f"{revalidate}s",
-                            *named("generated-at", generated_at), *named("etag", etag), *named("id", request),
-                            *named("owner", owner), *named("history", history))
+            return self.run(
+                "publish",
+                key,
+                "--token",
+                token,
+                "--body",
+                file.name,
+                "--revalidate",
+                f"{revalidate}s",
+                *named("generated-at", generated_at),
+                *named("etag", etag),
+                *named("id", request),
+                *named("owner", owner),
+                *named("history", history),
+            )
 
     def read(self, key):
         return self.run("meta", key)
@@ -133,8 +169,9 @@ class CppWorker(Worker):
         return self.run("versions", key)
 
     def claim(self, key, request, inputs, seconds=None):
-        return self.run("request", "claim", key, "--id", request, *pairs(inputs),
-                        *named("for", seconds and f"{seconds}s"))
+        return self.run(
+            "request", "claim", key, "--id", request, *pairs(inputs), *named("for", seconds and f"{seconds}s")
+        )
 
     def extend(self, key, request, owner, seconds):
         return self.run("request", "extend", key, "--id", request, "--token", owner, "--for", f"{seconds}s")
@@ -143,8 +180,9 @@ class CppWorker(Worker):
         return self.run("request", "complete", key, "--id", request, "--token", owner, "--result", result)
 
     def fail(self, key, request, owner, error, final=False):
-        return self.run("request", "fail", key, "--id", request, "--token", owner, "--error", error,
-                        *["--final"] * final)
+        return self.run(
+            "request", "fail", key, "--id", request, "--token", owner, "--error", error, *["--final"] * final
+        )
 
 
 def named(option, value):
@@ -172,8 +210,14 @@ def build_typescript():
         raise SystemExit("the packages of examples/interop/typescript are missing: run tools/install")
     # Two tests may build at the same time, so no file is seen half written.
     with tempfile.TemporaryDirectory(dir=folder / "node_modules", prefix=".build-") as temporary:
-        done = subprocess.run(["node", compiler, "--strict", "--outDir", temporary], cwd=folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(
+            ["node", compiler, "--strict", "--outDir", temporary],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
         if done.returncode != 0:
             raise SystemExit(f"examples/interop/typescript does not compile:\n{done.stdout}{done.stderr}")
         (folder / "dist").mkdir(exist_ok=True)
@@ -186,13 +230,26 @@ def build_go():
     folder = ROOT / "build" / "interop"
     folder.mkdir(parents=True, exist_ok=True)
     go = "/usr/bin/go" if os.path.exists("/usr/bin/go") else shutil.which("go")
-    environment = os.environ | {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "", "CGO_ENABLED": "0",
-                                "GOTOOLCHAIN": "local", "GOCACHE": str(folder / "go-cache")}
+    environment = os.environ | {
+        "GO111MODULE": "off",
+        "GOPATH": "/usr/share/gocode",
+        "GOFLAGS": "",
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOCACHE": str(folder / "go-cache"),
+    }
     # Two tests may build at the same time: the name is given to a whole program only.
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         built = pathlib.Path(temporary) / "worker"
-        done = subprocess.run([go, "build", "-o", built, "."], cwd=EXAMPLES / "go", env=environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(
+            [go, "build", "-o", built, "."],
+            cwd=EXAMPLES / "go",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
         if done.returncode != 0:
             raise SystemExit(f"examples/interop/go does not build:\n{done.stderr}")
         os.replace(built, folder / "go-worker")

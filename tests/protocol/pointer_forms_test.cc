@@ -1,5 +1,5 @@
-// One bucket and one table, used by writers that keep s3_key with the prefix and by others that keep it without: all that
-// compares pointers must know a body in both forms.
+// One bucket and one table, used by writers that keep s3_key with the prefix and by others that keep it without: all
+// that compares pointers must know a body in both forms.
 #include <atomic>
 #include <stdexcept>
 

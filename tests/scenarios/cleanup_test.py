@@ -142,7 +142,10 @@ def ended(gateway):
 def the_budget_of_pages_is_held_over_restarts(s):
     for run in range(3):
         gateway = s.gateway(f"run{run}", settings="pages = 100\n")
-        until(lambda g=gateway, n=min(run, 1): g.counts("facetheory_pages_stored") >= 90 * n, f"those of before are counted in run {run}")
+        until(
+            lambda g=gateway, n=min(run, 1): g.counts("facetheory_pages_stored") >= 90 * n,
+            f"those of before are counted in run {run}",
+        )
         client = gateway.client()
         for i in range(90):
             same(client(f"/new/{run}/{i}").status, 200, "status")
@@ -157,8 +160,11 @@ def even_a_few_pages_are_exchanged_for_others(s):
     gateway = s.gateway(settings='disk = "64 MiB"\npages = 10\n')
     for i in range(10):
         gateway.get(f"/old/{i}").is_(200, "miss", 1)
-    until(lambda: gateway.get(f"/new/{gateway.counts('facetheory_pages_evicted_total')}").status == 200
-          and gateway.counts("facetheory_pages_evicted_total") >= 3, "old pages go for new ones")
+    until(
+        lambda: gateway.get(f"/new/{gateway.counts('facetheory_pages_evicted_total')}").status == 200
+        and gateway.counts("facetheory_pages_evicted_total") >= 3,
+        "old pages go for new ones",
+    )
     gateway.says("pages, and pages = 10: pages that are least wanted are evicted")
     check("MiB of disk" not in gateway.stderr, "it is not the disk's doing")
 
@@ -171,7 +177,9 @@ def three_gateways_evict_one_excess_once(s):
     client.close()
     ended(first)
     fleet = s.gateways(3, settings="pages = 300\n")
-    until(lambda: all(gateway.counts("facetheory_pages_stored") == 300 for gateway in fleet), "all see that there is room")
+    until(
+        lambda: all(gateway.counts("facetheory_pages_stored") == 300 for gateway in fleet), "all see that there is room"
+    )
     same(total(fleet, "facetheory_pages_evicted_total"), 100, "pages evicted by all of them")
 
 
@@ -189,7 +197,11 @@ def pages_that_are_rendered_every_second_stay_in_a_small_budget(s):
             time.sleep(0.002)
     client.close()
     published = gateway.counts("facetheory_regenerations_total", outcome="published")
-    same((states["uncached"], gateway.counts("facetheory_pages_evicted_total")), (0, 0), f"passed on, evicted: {states}, {published} published")
+    same(
+        (states["uncached"], gateway.counts("facetheory_pages_evicted_total")),
+        (0, 0),
+        f"passed on, evicted: {states}, {published} published",
+    )
     check(published * 100_000 > 80 << 20, f"more was published than there is room for: {published}")
 
 
@@ -222,16 +234,30 @@ def a_crawler_stays_within_the_budget_of_the_disk(s):
     visitor.close()
     same(wrong, [], "answers that are no page")
     check(most < budget * 1.05, f"{most >> 10} KiB of {budget >> 10} KiB")
-    evicted, refused = gateway.counts("facetheory_pages_evicted_total"), gateway.counts("facetheory_pages_refused_total")
+    evicted, refused = gateway.counts("facetheory_pages_evicted_total"), gateway.counts(
+        "facetheory_pages_refused_total"
+    )
     check(evicted > 100, f"only {evicted} pages were evicted, {refused} refused")
     same((s.origin.count("/hot"), hits), (1, asked), "renders and hits of the hot page")
     check(0 < gateway.counts("facetheory_disk_bytes", kind="used") < budget, "the metric tells")
-    print(f"# {len(paths)} pages of 40 kB in 64 MiB: at most {most / 2**20:.1f} MiB; {evicted} evicted, {refused} refused", flush=True)
+    print(
+        f"# {len(paths)} pages of 40 kB in 64 MiB: at most {most / 2**20:.1f} MiB; {evicted} evicted, {refused} refused",
+        flush=True,
+    )
 
 
-CASES = [pages_that_are_rendered_again_and_again_leave_few_bodies, two_gateways_remove_each_body_once_and_lose_no_page,
-         a_gateway_sweeps_what_a_crash_has_left]
+CASES = [
+    pages_that_are_rendered_again_and_again_leave_few_bodies,
+    two_gateways_remove_each_body_once_and_lose_no_page,
+    a_gateway_sweeps_what_a_crash_has_left,
+]
 
 if __name__ == "__main__":
-    harness.main(__name__, more=[(f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
-                                 for name, store in STORES.items() for case in CASES])
+    harness.main(
+        __name__,
+        more=[
+            (f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
+            for name, store in STORES.items()
+            for case in CASES
+        ],
+    )

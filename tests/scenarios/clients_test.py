@@ -132,7 +132,7 @@ def clients_that_send_slowly_delay_nobody_and_are_cut_off(s):
     began = time.monotonic()
     for i in range(10):  # A byte now and then: the header never comes to its end in time.
         for client in heads:
-            client.sendall(text[i:i + 1])
+            client.sendall(text[i : i + 1])
         others_are_not_delayed(gateway, count=20)
         time.sleep(0.05)
     for client in heads[:20]:
@@ -182,7 +182,9 @@ async def keep_alive_connection(port, path):
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4096)
     writer.write((REQUEST % path).encode())
     head = await reader.readuntil(b"\r\n\r\n")
-    length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    length = next(
+        int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+    )
     await reader.readexactly(length)
     return writer
 

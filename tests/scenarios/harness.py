@@ -34,10 +34,13 @@ from dynamodb_local import ACCESS_KEY, REGION, SECRET_KEY, TABLE, DynamoDbLocal,
 HOST = "site.test"  # of all requests, so that all gateways have the same keys
 DEADLINE = 30  # seconds for anything that must happen at last
 BUCKET = "pages"
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))}
+CLEAN = {
+    name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FACETHEORY_", "APPTHEORY_"))
+}
 
 
 # --- Saying what must hold ---
+
 
 def same(found, expected, what=""):
     if found != expected:
@@ -71,12 +74,15 @@ def raise_descriptor_limit(wanted):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
         except (ValueError, PermissionError):
-            raise AssertionError(f"this needs {wanted} open files, and the machine allows {hard} (ulimit -Hn)") from None
+            raise AssertionError(
+                f"this needs {wanted} open files, and the machine allows {hard} (ulimit -Hn)"
+            ) from None
         return
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 # --- The event loop of origin, relays and crowds ---
+
 
 class Loop:
     def __init__(self):
@@ -194,7 +200,11 @@ class Origin(Listener):
     async def _read_head(reader):
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = lines[0].split(" ")
-        return method, path, {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
+        return (
+            method,
+            path,
+            {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)},
+        )
 
     @staticmethod
     async def _read_body(reader, fields):
@@ -210,8 +220,11 @@ class Origin(Listener):
 class Relay(Listener):
     """Before a store: it can vanish, or hang: connections are taken and nothing goes through until `go_on`. Where only writes hang,
     those are lost."""
-    WRITES = re.compile(rb"(PUT|DELETE) |POST .*?\r\nx-amz-target: \S+\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)\r\n",
-                        re.IGNORECASE | re.DOTALL)
+
+    WRITES = re.compile(
+        rb"(PUT|DELETE) |POST .*?\r\nx-amz-target: \S+\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)\r\n",
+        re.IGNORECASE | re.DOTALL,
+    )
 
     def __init__(self, upstream):
         self.upstream, self.hanging, self.losing_writes = int(upstream.rsplit(":", 1)[1]), False, False
@@ -248,6 +261,7 @@ class Relay(Listener):
 
 
 # --- Clients ---
+
 
 class Answer:
     def __init__(self, status, fields, body, seconds):
@@ -317,7 +331,10 @@ async def _one_of_crowd(port, path, everybody, limit):
 
 async def _crowd(ports, path, count, limit):
     everybody = set()
-    tasks = [asyncio.create_task(_one_of_crowd(ports[i % len(ports)], path.replace("{i}", str(i)), everybody, limit)) for i in range(count)]
+    tasks = [
+        asyncio.create_task(_one_of_crowd(ports[i % len(ports)], path.replace("{i}", str(i)), everybody, limit))
+        for i in range(count)
+    ]
     everybody.update(tasks)
     return await asyncio.gather(*tasks)
 
@@ -329,7 +346,9 @@ class Crowd:
     def __init__(self, gateways, path, count=1000, limit=DEADLINE):
         raise_descriptor_limit(4096)
         self.gateways = gateways
-        self.future = asyncio.run_coroutine_threadsafe(_crowd([g.port for g in gateways], path, count, limit), LOOP.loop)
+        self.future = asyncio.run_coroutine_threadsafe(
+            _crowd([g.port for g in gateways], path, count, limit), LOOP.loop
+        )
 
     def answers(self):
         return self.future.result(DEADLINE + 30)
@@ -341,10 +360,13 @@ class Crowd:
 
 def tally(answers):
     """How often each (status, state, render) came; exceptions by their kind."""
-    return dict(collections.Counter((a.status, a.isr, a.render) if isinstance(a, Answer) else type(a).__name__ for a in answers))
+    return dict(
+        collections.Counter((a.status, a.isr, a.render) if isinstance(a, Answer) else type(a).__name__ for a in answers)
+    )
 
 
 # --- Gateways and stores ---
+
 
 def read_what_it_says(gateway, most_lines=None):
     """On stderr, until it ends; its addresses among it. `listening` is set when they are known, or never will be."""
@@ -362,16 +384,33 @@ def read_what_it_says(gateway, most_lines=None):
 class Gateway:
     """`facetheory serve` with a configuration file of its own."""
 
-    def __init__(self, scenario, name, settings="", limits="", origin="", defaults="", routes="", environment=None, expect_start=True, prefix=()):
+    def __init__(
+        self,
+        scenario,
+        name,
+        settings="",
+        limits="",
+        origin="",
+        defaults="",
+        routes="",
+        environment=None,
+        expect_start=True,
+        prefix=(),
+    ):
         self.name, self.folder = name, scenario.folder
         self.file = self.folder / f"{name}.toml"
         self.parts = {"settings": settings, "limits": limits, "origin": origin, "defaults": defaults, "routes": routes}
         self.origin_port = scenario.origin.port
         self.configure()
         self.said, self.port, self.admin = [], None, None
-        self.process = spawn([*prefix, scenario.program, "serve", "--config", self.file], cwd=self.folder,
-                             env=CLEAN | scenario.environment | (environment or {}),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process = spawn(
+            [*prefix, scenario.program, "serve", "--config", self.file],
+            cwd=self.folder,
+            env=CLEAN | scenario.environment | (environment or {}),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.listening = threading.Event()
         self.reading = threading.Thread(target=read_what_it_says, args=(self,), daemon=True)
         self.reading.start()
@@ -382,8 +421,13 @@ class Gateway:
         """Writes the file; it is read at the start and at SIGHUP."""
         self.parts |= parts
         text = self.parts["settings"]
-        for key, value in {"listen": '"127.0.0.1:0"', "admin": '"127.0.0.1:0"', "admin_hosts": f'["{HOST}"]', "access_log": '"off"',
-                           "threads": "2"}.items():
+        for key, value in {
+            "listen": '"127.0.0.1:0"',
+            "admin": '"127.0.0.1:0"',
+            "admin_hosts": f'["{HOST}"]',
+            "access_log": '"off"',
+            "threads": "2",
+        }.items():
             if not any(line.startswith(f"{key} =") for line in text.splitlines()):
                 text += f"\n{key} = {value}"
         host = "" if "host =" in self.parts["origin"] else f'host = "{self.name}"'
@@ -411,10 +455,12 @@ class Gateway:
 
     def becomes(self, path, isr, render=None, limit=DEADLINE):
         """Asks until the answer is this one; all answers before must be pages, too."""
+
         def asked():
             answer = self.get(path)
             same(answer.status, 200, f"while waiting for {isr}: {answer}")
             return answer if answer.isr == isr and render in (None, answer.render) else None
+
         return until(asked, f"{path} becomes {isr} {render or ''}", limit)
 
     def metrics(self):
@@ -424,7 +470,9 @@ class Gateway:
             lines = client("/metrics").is_(200).body.decode().splitlines()
         finally:
             client.close()
-        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")}
+        return {
+            name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line and line[0] != "#")
+        }
 
     def counts(self, name, **labels):
         """One series; 0 where there is none."""
@@ -451,7 +499,10 @@ class Gateway:
         if "libasan" in mapped or "libtsan" in mapped:
             megabytes *= 4  # A sanitizer keeps notes on every byte, and for a while what was freed.
         taken = self.memory() - before
-        check(taken < megabytes << 20, f"it takes {taken >> 20} MiB {'more ' if before else ''}of memory, not less than {megabytes}")
+        check(
+            taken < megabytes << 20,
+            f"it takes {taken >> 20} MiB {'more ' if before else ''}of memory, not less than {megabytes}",
+        )
 
     def signal(self, number):
         os.kill(self.process.pid, number)
@@ -485,14 +536,47 @@ class S3Server:
         tool = SERVERS / "node_modules/s3rver/bin/s3rver.js"
         if not tool.exists():
             raise SystemExit("s3rver is missing: run tools/install")
-        self.server = spawn(["node", "--openssl-legacy-provider", tool, "--directory", self.folder.name, "--address", "127.0.0.1", "--port",
-                             "0", "--silent", "--no-vhost-buckets", "--configure-bucket", BUCKET], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
+        self.server = spawn(
+            [
+                "node",
+                "--openssl-legacy-provider",
+                tool,
+                "--directory",
+                self.folder.name,
+                "--address",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--silent",
+                "--no-vhost-buckets",
+                "--configure-bucket",
+                BUCKET,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         port = next((line.rsplit(":", 1)[1] for line in self.server.stdout if "listening on 127.0.0.1:" in line), None)
         if port is None:
             raise SystemExit("s3rver did not start")
-        self.proxy = spawn(["/usr/bin/python3", SERVERS / "fault_proxy.py", "--service", "s3", "--upstream", f"http://127.0.0.1:{int(port)}",
-                            "--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY, "--region", REGION], stdout=subprocess.PIPE, text=True)
+        self.proxy = spawn(
+            [
+                "/usr/bin/python3",
+                SERVERS / "fault_proxy.py",
+                "--service",
+                "s3",
+                "--upstream",
+                f"http://127.0.0.1:{int(port)}",
+                "--access-key",
+                ACCESS_KEY,
+                "--secret-key",
+                SECRET_KEY,
+                "--region",
+                REGION,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.endpoint = "http://127.0.0.1:" + self.proxy.stdout.readline().split()[-1]
 
     def stop(self):
@@ -552,8 +636,15 @@ class Scenario:
 
     def cli(self, *words):
         """A command that must succeed; what it printed."""
-        done = subprocess.run([self.program, *words, "--table", self.table, "--bodies", self.bodies], cwd=self.folder,
-                              env=CLEAN | self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
+        done = subprocess.run(
+            [self.program, *words, "--table", self.table, "--bodies", self.bodies],
+            cwd=self.folder,
+            env=CLEAN | self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
         if done.returncode != 0:
             raise AssertionError(f"{words}: exit code {done.returncode}: {done.stderr}")
         return done.stdout
@@ -585,6 +676,7 @@ class Stores:
 
 # --- Running cases ---
 
+
 def run(name, case, program, stores, number):
     began = time.monotonic()
     try:
@@ -602,8 +694,11 @@ def main(module, side_by_side=1, more=()):
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     program = pathlib.Path(options.facetheory).resolve()
-    functions = [f for f in vars(sys.modules[module]).values() if inspect.isfunction(f) and f.__module__ == module and
-                 list(inspect.signature(f).parameters) == ["s"]]
+    functions = [
+        f
+        for f in vars(sys.modules[module]).values()
+        if inspect.isfunction(f) and f.__module__ == module and list(inspect.signature(f).parameters) == ["s"]
+    ]
     cases = [(f.__name__.replace("_", " "), f) for f in functions] + list(more)
     cases = [case for case in cases if all(word in case[0] for word in options.words)]
     failed = not cases

@@ -92,7 +92,11 @@ LONG_LEASE = 'lease = "30s"'
 
 def with_clock(offset):
     """Of a gateway: its clock is wrong by so many seconds."""
-    return {"LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME": f"{offset:+}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    return {
+        "LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1",
+        "FAKETIME": f"{offset:+}s",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 def one_invalidation_is_one_render(s, gateways, *words, seconds=5):
@@ -150,7 +154,10 @@ def one_invalidation_of_a_tenant_under_load_is_one_render_of_each_page(s):
 def on_DynamoDB_with_clocks_far_apart_one_invalidation_of_a_tag_is_one_render_of_each_page_in_the_fleet(s):
     s.on("aws")
     # A lease must be longer than clocks may differ, or whoever is ahead takes it away.
-    gateways = [s.gateway(f"gateway{i}", defaults='lease = "30s"', environment=with_clock(offset)) for i, offset in enumerate((0, -5, 5))]
+    gateways = [
+        s.gateway(f"gateway{i}", defaults='lease = "30s"', environment=with_clock(offset))
+        for i, offset in enumerate((0, -5, 5))
+    ]
     dates = [email.utils.parsedate_to_datetime(g.get(f"/date/{g.name}").fields["date"]) for g in gateways]
     check((dates[2] - dates[1]).total_seconds() >= 8, f"the clocks are not apart: {dates}")
     one_invalidation_is_one_render(s, gateways, "--tag", "news", seconds=8)

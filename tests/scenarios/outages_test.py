@@ -47,7 +47,10 @@ class Row:
         try:
             for i in range(ASKED):
                 answer, which = gateway.get(PATH), 0 if i == 0 else -1
-                check(str(answer.status) in self.statuses[which] and answer.isr in self.states[which], f"expected {self.name}, found {answer}")
+                check(
+                    str(answer.status) in self.statuses[which] and answer.isr in self.states[which],
+                    f"expected {self.name}, found {answer}",
+                )
                 below(answer.seconds, LIMIT, f"seconds for {answer}")
                 if answer.isr == "failed" and self.failure == "origin fails":
                     check("retry-after" in answer.fields, f"no Retry-After: {answer}")
@@ -63,6 +66,7 @@ class Row:
             check(not known or after.status == 200, f"while it recovers: {after}")
             below(after.seconds, LIMIT, f"seconds for {after}")
             return after.status == 200 and after.isr == "hit"
+
         until(healthy, "the page is a hit again", limit=RECOVERY)
         if "stale" in self.page or self.page == "missing":
             check(s.origin.count(PATH) > renders, "it was rendered after the failure")
@@ -79,6 +83,7 @@ def rows():
 
 
 # --- States of a page ---
+
 
 def prepare(s, page):
     words = [word.strip() for word in page.split(",")]
@@ -99,6 +104,7 @@ def prepare(s, page):
 
 
 # --- Failures ---
+
 
 class OriginRefuses:
     def __init__(self, s):
@@ -276,15 +282,29 @@ class DiskFull:
     @staticmethod
     def _limit(gateway, soft):
         _, hard = resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (hard if soft == resource.RLIM_INFINITY else soft, hard))
+        resource.prlimit(
+            gateway.process.pid, resource.RLIMIT_FSIZE, (hard if soft == resource.RLIM_INFINITY else soft, hard)
+        )
 
 
-FAILURES = {"origin refuses": OriginRefuses, "origin hangs": OriginHangs, "origin fails": OriginFails, "table refuses": TableRefuses,
-            "table hangs": TableHangs, "table and origin refuse": TableAndOriginRefuse, "bodies refuse": BodiesRefuse, "bodies hang": BodiesHang,
-            "bodies left alone": BodiesLeftAlone, "table writes hang": TableWritesHang, "body writes hang": BodyWritesHang,
-            "table writer held": TableWriterHeld,
-            "folder blocked": FolderBlocked, "folder moved away": FolderMovedAway, "disk full": DiskFull,
-            "data folder gone": DataFolderGone}
+FAILURES = {
+    "origin refuses": OriginRefuses,
+    "origin hangs": OriginHangs,
+    "origin fails": OriginFails,
+    "table refuses": TableRefuses,
+    "table hangs": TableHangs,
+    "table and origin refuse": TableAndOriginRefuse,
+    "bodies refuse": BodiesRefuse,
+    "bodies hang": BodiesHang,
+    "bodies left alone": BodiesLeftAlone,
+    "table writes hang": TableWritesHang,
+    "body writes hang": BodyWritesHang,
+    "table writer held": TableWriterHeld,
+    "folder blocked": FolderBlocked,
+    "folder moved away": FolderMovedAway,
+    "disk full": DiskFull,
+    "data folder gone": DataFolderGone,
+}
 
 
 def a_data_folder_that_was_deleted_is_told_and_another_gateway_begins_anew_beside_it(s):
@@ -330,7 +350,11 @@ def a_table_that_takes_no_writes_is_told_and_a_client_who_changes_something_is_a
     same(gateway.metrics()["facetheory_purges_late_total"], 1, "purges that were late")
     s.table_relay.go_on()
     until(gateway.ready, "/readyz says that all is well", limit=RECOVERY)
-    until(lambda: gateway.get(PATH).render == 2 or gateway.get(PATH).render == 3, "what was changed is rendered again", limit=RECOVERY)
+    until(
+        lambda: gateway.get(PATH).render == 2 or gateway.get(PATH).render == 3,
+        "what was changed is rendered again",
+        limit=RECOVERY,
+    )
 
 
 def a_data_folder_that_others_may_read_is_named(s):

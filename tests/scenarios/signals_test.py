@@ -37,7 +37,10 @@ def sigterm_lets_requests_under_way_be_answered_and_refuses_new_connections(s):
         s.origin.release("/form")
         released = time.monotonic()
         same(tally(crowd.answers()), {(200, "miss", 1): 50}, "answers")
-        check(all(answer.fields.get("connection") == "close" for answer in crowd.answers()), "they say that the connection ends")
+        check(
+            all(answer.fields.get("connection") == "close" for answer in crowd.answers()),
+            "they say that the connection ends",
+        )
         passing.result().is_(200, "pass")
     gateway.ends(0, limit=10)
     below(time.monotonic() - released, 5, "seconds to the end")
@@ -152,7 +155,10 @@ def sighup_with_a_broken_file_keeps_the_configuration_and_says_why(s):
     gateway = s.gateway()
     client = gateway.client()
     client("/page").is_(200, "miss", 1)
-    for text, said in (("[[routes]]\npattern = /page\n", "gateway.toml:"), ("[[routes]]\npattern = \"/page\"\ncash = false\n", "cash")):
+    for text, said in (
+        ("[[routes]]\npattern = /page\n", "gateway.toml:"),
+        ("[[routes]]\npattern = \"/page\"\ncash = false\n", "cash"),
+    ):
         gateway.said.clear()
         gateway.configure(routes=text)
         gateway.signal(signal.SIGHUP)

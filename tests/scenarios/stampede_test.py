@@ -35,7 +35,10 @@ def pages_of(answers, renders):
     """Everybody got a page, and one of these renders."""
     counted = tally(answers)
     wrong = {kind: count for kind, count in counted.items() if kind[0] != 200 or kind[2] not in renders}
-    check(not wrong and sum(counted.values()) == len(answers), f"not everybody got one of the renders {renders}: {counted}")
+    check(
+        not wrong and sum(counted.values()) == len(answers),
+        f"not everybody got one of the renders {renders}: {counted}",
+    )
     return counted
 
 
@@ -44,7 +47,10 @@ def by_state(counted):
 
 
 def wait_for_waiters(gateways, clients=CLIENTS):
-    until(lambda: sum(gateway.counts("facetheory_waiters") for gateway in gateways) == clients, "the whole crowd waits for the render")
+    until(
+        lambda: sum(gateway.counts("facetheory_waiters") for gateway in gateways) == clients,
+        "the whole crowd waits for the render",
+    )
 
 
 def total(gateways, name, **labels):
@@ -162,10 +168,12 @@ def an_expired_page_stays_served_when_the_rendering_gateway_is_killed(s, store):
     killed = next(gateway for gateway in gateways if gateway.name == name)
     killed.kill()
     others = [gateway for gateway in gateways if gateway is not killed]
+
     def taken_over():
         for gateway in others:
             gateway.get("/page").is_(200, "stale", 1)
         return s.origin.count("/page") >= 3
+
     until(taken_over, "somebody takes over")
     s.origin.release("/page")
     for gateway in others:
@@ -177,7 +185,10 @@ def served_within_one_render(gateway):
     began = time.monotonic()
     visitor = gateway.get("/visitor").is_(200, "miss", 1)
     below(visitor.seconds, SCALE.render + 1, f"seconds for a visitor at {began:.1f}")
-    print(f"# after {SCALE.pages} abandoned pages of {SCALE.render} s a visitor was served within {visitor.seconds:.2f} s", flush=True)
+    print(
+        f"# after {SCALE.pages} abandoned pages of {SCALE.render} s a visitor was served within {visitor.seconds:.2f} s",
+        flush=True,
+    )
 
 
 def after_many_visitors_lost_patience_the_next_one_is_served_within_one_render_and_a_second(s):
@@ -188,7 +199,10 @@ def after_many_visitors_lost_patience_the_next_one_is_served_within_one_render_a
     refused = [answer for answer in answers if answer.status == 503]
     same({answer.status for answer in answers}, {200, 503}, "statuses")
     check(len(refused) > SCALE.pages / 2, f"{len(refused)} were refused")
-    check(all(int(answer.fields.get("retry-after", 0)) > 0 for answer in refused), "a refusal does not say when to come again")
+    check(
+        all(int(answer.fields.get("retry-after", 0)) > 0 for answer in refused),
+        "a refusal does not say when to come again",
+    )
     early = sum(answer.seconds < SCALE.patience - 0.5 for answer in refused)
     print(f"# {len(refused)} of {SCALE.pages} were refused, {early} of them early", flush=True)
     check(early > len(refused) / 2, f"only {early} of {len(refused)} refusals came early")
@@ -217,18 +231,31 @@ def after_many_visitors_left_the_next_one_is_served_within_one_render_and_a_seco
 
     def queued():
         return gateway.counts("facetheory_renders_queued")
+
     LOOP.run(ask_and_leave(gateway.port, SCALE.pages, lambda: until(queued, "renders are queued")))
     until(lambda: queued() == 0, "nothing is queued for those who left", limit=3)
-    check(gateway.counts("facetheory_renders_not_begun_total", reason="dropped") > 0, "what was dropped was not counted")
+    check(
+        gateway.counts("facetheory_renders_not_begun_total", reason="dropped") > 0, "what was dropped was not counted"
+    )
     served_within_one_render(gateway)
 
 
-CASES = [a_missing_page_is_rendered_once, an_expired_page_is_served_to_all_while_it_is_rendered_once,
-         an_expired_page_that_must_be_fresh_is_waited_for_and_rendered_once,
-         an_expired_page_is_waited_for_in_mode_swr_if_the_origin_does_not_let_it_be_stale,
-         a_page_that_is_to_be_validated_for_each_request_is_rendered_for_each, another_gateway_takes_over_when_the_rendering_one_is_killed,
-         an_expired_page_stays_served_when_the_rendering_gateway_is_killed]
+CASES = [
+    a_missing_page_is_rendered_once,
+    an_expired_page_is_served_to_all_while_it_is_rendered_once,
+    an_expired_page_that_must_be_fresh_is_waited_for_and_rendered_once,
+    an_expired_page_is_waited_for_in_mode_swr_if_the_origin_does_not_let_it_be_stale,
+    a_page_that_is_to_be_validated_for_each_request_is_rendered_for_each,
+    another_gateway_takes_over_when_the_rendering_one_is_killed,
+    an_expired_page_stays_served_when_the_rendering_gateway_is_killed,
+]
 
 if __name__ == "__main__":
-    harness.main(__name__, more=[(f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
-                                 for name, store in STORES.items() for case in CASES])
+    harness.main(
+        __name__,
+        more=[
+            (f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
+            for name, store in STORES.items()
+            for case in CASES
+        ],
+    )

@@ -112,8 +112,11 @@ class SignatureCheck:
 
         authorization = request.header("authorization")
         if not authorization or not authorization.startswith("AWS4-HMAC-SHA256 "):
-            raise Refused(status, "AccessDenied" if s3 else "MissingAuthenticationTokenException",
-                          "Request is missing Authentication Token")
+            raise Refused(
+                status,
+                "AccessDenied" if s3 else "MissingAuthenticationTokenException",
+                "Request is missing Authentication Token",
+            )
         fields = dict(part.strip().partition("=")[::2] for part in authorization.split(" ", 1)[1].split(","))
         scope = fields.get("Credential", "").split("/")
         signed = fields.get("SignedHeaders", "").split(";")
@@ -121,8 +124,9 @@ class SignatureCheck:
         if scope[0] != self.access_key:
             raise Refused(status, unknown, "The security token included in the request is invalid.")
         if (request.header("x-amz-security-token") or "") != self.session_token:
-            raise Refused(status, "InvalidToken" if s3 else unknown,
-                          "The security token included in the request is invalid.")
+            raise Refused(
+                status, "InvalidToken" if s3 else unknown, "The security token included in the request is invalid."
+            )
         if scope[1:] != [timestamp[:8], self.region, self.service, "aws4_request"]:
             raise Refused(status, mismatch, f"Credential should be scoped to {self.region}/{self.service}")
         try:
@@ -145,7 +149,8 @@ class SignatureCheck:
             raise Refused(400, "XAmzContentSHA256Mismatch", "The provided x-amz-content-sha256 does not match the body")
 
         copy = botocore.awsrequest.AWSRequest(
-            method=request.method, url=f"http://{request.header('host')}{request.target}", data=request.body)
+            method=request.method, url=f"http://{request.header('host')}{request.target}", data=request.body
+        )
         for field, value in request.headers:
             if field.lower() in signed:
                 copy.headers.add_header(field, value.encode("latin-1").decode("utf-8", "surrogateescape"))
@@ -153,8 +158,12 @@ class SignatureCheck:
         canonical = self.signer.canonical_request(copy)
         expected = self.signer.signature(self.signer.string_to_sign(copy, canonical), copy)
         if not hmac.compare_digest(expected, fields.get("Signature", "")):
-            raise Refused(status, mismatch, "The request signature we calculated does not match the signature you "
-                          f"provided. The canonical string should have been:\n{canonical}")
+            raise Refused(
+                status,
+                mismatch,
+                "The request signature we calculated does not match the signature you "
+                f"provided. The canonical string should have been:\n{canonical}",
+            )
 
 
 class Faults:
@@ -199,8 +208,9 @@ class Proxy:
         self.service = options.service
         upstream = urllib.parse.urlsplit(options.upstream)
         self.upstream = (upstream.hostname, upstream.port)
-        self.check = SignatureCheck(options.service, options.access_key, options.secret_key, options.session_token,
-                                    options.region)
+        self.check = SignatureCheck(
+            options.service, options.access_key, options.secret_key, options.session_token, options.region
+        )
         self.lock = threading.Lock()
         self.s3_lock = threading.Lock()
         self.faults = Faults()
@@ -219,17 +229,25 @@ class Proxy:
         path = urllib.parse.urlsplit("http://x" + request.target).path
         if request.method == "GET" and path.strip("/").count("/") == 0:
             return "ListObjectsV2"
-        return {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject",
-                "DELETE": "DeleteObject"}.get(request.method, request.method)
+        return {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}.get(
+            request.method, request.method
+        )
 
     def error(self, status, code, message, extra=None):
         if self.service == "s3":
             text = message.replace("&", "&amp;").replace("<", "&lt;")
-            body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{text}</Message></Error>'
+            body = (
+                f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{text}</Message></Error>'
+            )
             return Answer(status, [("Content-Type", "application/xml")], body.encode())
         namespace = "com.amazonaws.dynamodb.v20120810"
-        if code in ("UnrecognizedClientException", "InvalidSignatureException", "AccessDeniedException",
-                    "MissingAuthenticationTokenException", "ThrottlingException"):
+        if code in (
+            "UnrecognizedClientException",
+            "InvalidSignatureException",
+            "AccessDeniedException",
+            "MissingAuthenticationTokenException",
+            "ThrottlingException",
+        ):
             namespace = "com.amazon.coral.service"
         body = json.dumps({"__type": f"{namespace}#{code}", "message": message, **(extra or {})}).encode()
         return Answer(status, [("Content-Type", "application/x-amz-json-1.0")], body)
@@ -237,8 +255,13 @@ class Proxy:
     def failure(self, fault):
         status = fault.get("status", 500)
         if self.service == "s3":
-            codes = {500: "InternalError", 501: "NotImplemented", 503: "ServiceUnavailable", 403: "AccessDenied",
-                     409: "ConditionalRequestConflict"}
+            codes = {
+                500: "InternalError",
+                501: "NotImplemented",
+                503: "ServiceUnavailable",
+                403: "AccessDenied",
+                409: "ConditionalRequestConflict",
+            }
         else:
             codes = {500: "InternalServerError", 503: "ServiceUnavailable", 400: "ValidationException"}
         return self.error(status, fault.get("code") or codes.get(status, "Unknown"), "A fault was injected.")
@@ -246,8 +269,11 @@ class Proxy:
     def throttled(self, fault):
         if self.service == "s3":
             return self.error(503, fault.get("code") or "SlowDown", "Please reduce your request rate.")
-        return self.error(400, fault.get("code") or "ProvisionedThroughputExceededException",
-                          "The level of configured provisioned throughput for the table was exceeded.")
+        return self.error(
+            400,
+            fault.get("code") or "ProvisionedThroughputExceededException",
+            "The level of configured provisioned throughput for the table was exceeded.",
+        )
 
     def conflict(self, request):
         if self.service == "s3":
@@ -255,13 +281,19 @@ class Proxy:
         if request.operation != "TransactWriteItems":
             return self.error(400, "TransactionConflictException", "Transaction is ongoing for the item")
         items = len(json.loads(request.body)["TransactItems"])
-        reasons = [{"Code": "None"} if i == 0 and items > 1 else
-                   {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
-                   for i in range(items)]
+        reasons = [
+            {"Code": "None"}
+            if i == 0 and items > 1
+            else {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
+            for i in range(items)
+        ]
         codes = ", ".join(reason["Code"] for reason in reasons)
-        return self.error(400, "TransactionCanceledException",
-                          f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
-                          {"CancellationReasons": reasons})
+        return self.error(
+            400,
+            "TransactionCanceledException",
+            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+            {"CancellationReasons": reasons},
+        )
 
     def send_upstream(self, connection, method, request):
         # s3rver would judge the signature by rules of its own; DynamoDB Local wants to see one.
@@ -294,8 +326,9 @@ class Proxy:
             probe = Request("HEAD", request.target, [], b"")
             if request.method == "PUT" and request.header("if-none-match") == "*":
                 if self.send_upstream(connection, "HEAD", probe).status == 200:
-                    return self.error(412, "PreconditionFailed",
-                                      "At least one of the pre-conditions you specified did not hold")
+                    return self.error(
+                        412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold"
+                    )
             answer = self.send_upstream(connection, request.method, request)
             if request.method == "PUT" and answer.status == 200:
                 for _ in range(200):
@@ -314,8 +347,13 @@ class Proxy:
                 if command.get("reset"):
                     self.reset_counters()
                 self.faults.configure(command)
-            return {"requests": self.requests, "forwarded": self.forwarded, "faults": self.applied,
-                    "pending": len(self.faults.listed), "signature_failures": self.signature_failures}
+            return {
+                "requests": self.requests,
+                "forwarded": self.forwarded,
+                "faults": self.applied,
+                "pending": len(self.faults.listed),
+                "signature_failures": self.signature_failures,
+            }
 
     def handle(self, connection, request):
         """Returns the bytes to send and whether the connection is to be closed after them."""
@@ -327,8 +365,15 @@ class Proxy:
         request.operation = self.operation_of(request)
         with self.lock:
             self.requests[request.operation] += 1
-            self.log.append({"operation": request.operation, "method": request.method, "target": request.target,
-                             "headers": request.headers, "body": request.body[:65536].decode("latin-1")})
+            self.log.append(
+                {
+                    "operation": request.operation,
+                    "method": request.method,
+                    "target": request.target,
+                    "headers": request.headers,
+                    "body": request.body[:65536].decode("latin-1"),
+                }
+            )
         try:
             self.check.refuse_unless_signed(request)
         except Refused as refusal:
@@ -364,10 +409,10 @@ class Proxy:
         if kind == "corrupt" and answer.body:
             middle = len(answer.body) // 2
             flipped = bytes([answer.body[middle] ^ 1])
-            answer = Answer(answer.status, answer.headers, answer.body[:middle] + flipped + answer.body[middle + 1:])
+            answer = Answer(answer.status, answer.headers, answer.body[:middle] + flipped + answer.body[middle + 1 :])
         whole = answer.encode(request.method)
         if kind == "cut_answer":
-            return whole[:-max(1, len(answer.body) // 2)], True
+            return whole[: -max(1, len(answer.body) // 2)], True
         return whole, False
 
 
@@ -387,8 +432,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve(self):
         length = int(self.headers.get("Content-Length") or 0)
         # The target from the request line: the base class "repairs" its own copy.
-        request = Request(self.command, self.requestline.split(" ")[1], list(self.headers.items()),
-                          self.rfile.read(length))
+        request = Request(
+            self.command, self.requestline.split(" ")[1], list(self.headers.items()), self.rfile.read(length)
+        )
         try:
             reply, close = self.proxy.handle(self.upstream, request)
         except OSError as problem:

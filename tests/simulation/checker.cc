@@ -144,8 +144,8 @@ void Checker::check_lock(Context& context) {
     count("lease refreshed");
     if (!is_own) return violate(where + " was refreshed by somebody who never had its lease");
     if (!new_expiry) return;  // Released by an update.
-    // The condition has the time at which the refresh was decided on. What is decided on in the last second may be sent in
-    // the next one; and where clocks are set, the sender's may have been set in between.
+    // The condition has the time at which the refresh was decided on. What is decided on in the last second may be sent
+    // in the next one; and where clocks are set, the sender's may have been set in between.
     if (settings_.clocks_are_close && expires_at < own_now)
       violate(where + " was refreshed after its time was over");
     if (!operation.foreign && *new_expiry < expires_at) violate(where + " was shortened by a refresh");
@@ -178,7 +178,8 @@ void Checker::check_lock(Context& context) {
                                     sequence_, context.now, false, backs_off});
 }
 
-// Before what time META must not go back. From one that is beyond what clocks may differ by, it may: nobody believes it.
+// Before what time META must not go back. From one that is beyond what clocks may differ by, it may: nobody believes
+// it.
 std::int64_t Checker::believed_in(const Context& context) const {
   const std::int64_t newest = newest_in(context.meta->before);
   const Intent intent = context.operation.intent;
@@ -449,8 +450,8 @@ void Checker::check_version(Context& context, const Change& change) {
   page.versions[change.key.sk] = *after;
 }
 
-// A record is gone, or has been made anew, since its ttl had passed. Whoever claimed it may find that its id is now used with
-// other inputs.
+// A record is gone, or has been made anew, since its ttl had passed. Whoever claimed it may find that its id is now
+// used with other inputs.
 void Checker::note_expired(const std::optional<Attributes>& request) {
   const auto claim = claims_.find(text_in(request, "owner_token"));
   if (claim == claims_.end()) return;
@@ -484,7 +485,8 @@ void Checker::check_request(Context& context, const Change& change) {
   if (before && text_in(before, "request_hash") != hash) violate(where + " changed its request_hash");
   if (status == "COMPLETED") return violate(where + " was changed after it was COMPLETED");
 
-  // Whoever claimed it may still extend it past its ttl, while nobody has made it anew: each claim has an owner of its own.
+  // Whoever claimed it may still extend it past its ttl, while nobody has made it anew: each claim has an owner of its
+  // own.
   const bool extends = !new_owner.empty() && new_owner == text_in(change.before, "owner_token");
   const bool claims = new_status == "STARTED" && !extends && (!before || new_owner != owner);
   const bool merely_seen = !claims && new_status == status && new_owner == owner && owner.empty();

@@ -14,9 +14,11 @@
 //              versions never go back.
 //   barrier    What was acquired before an invalidation, purge or rollback never becomes current after it; a page
 //              whose render began before a tag was marked is stale.
-//   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks show; and it
+//   birth      A page whose render looked at a mark that had been set before is not stale for it, whatever the clocks
+//   show; and it
 //              looked at those of all tags that the page had before, so that times decide about one render at most.
-//   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed; a body that
+//   bodies     META, VER# and COMPLETED REQ# rows name bodies that exist; other writers' bodies are never removed; a
+//   body that
 //              META has named stays for a while after it ceased to, for readers with the old pointer.
 //   requests   A record completes once, keeps its hash, and is taken over only when its time is over.
 //   reports    What an operation says is what happened.

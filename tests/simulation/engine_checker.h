@@ -3,14 +3,16 @@
 // It knows every value that META and the marks ever had, and when; every render, and what came of it; every request,
 // and what it was answered. It does its own arithmetic, by the clock of the node that was asked.
 //
-//   answered   A request is answered within its wait limit and kAllowance, and the time for which its node could not run.
-//   hit        Was fresh by the node's clock during the request, and is of a META that stood there during the request
+//   answered   A request is answered within its wait limit and kAllowance, and the time for which its node could not
+//   run. hit        Was fresh by the node's clock during the request, and is of a META that stood there during the
+//   request
 //              or, at most, pointer_ttl before it (and as long as reads may be behind).
 //   waited     What a request waited for (miss, wait-hit) was not invalidated or purged before the request came, unless
 //              its render began later still: a mark reaches into the future by the allowed skew, a request waits for
 //              no such thing.
 //   stale      Is never beyond stale_for, nor of a page that was purged before.
-//   private    What is not to be stored is neither stored nor served twice, but to whoever asked for it; others are told
+//   private    What is not to be stored is neither stored nor served twice, but to whoever asked for it; others are
+//   told
 //              to ask for themselves only if there was such a render.
 //   review     Nobody is served what their review refuses, nor told of one that does not suit if all do.
 //   fresh      A page that is fresh all the time, on a node that nothing ever happened to, is a hit.
@@ -37,8 +39,8 @@ namespace facetheory::simulation {
 
 // One read, or one write, answered or not, when nobody stands still.
 inline constexpr Millis kLongestCall = 1'750;
-// META and three marks, one after the other: a pointer. A request may wait for somebody else's read of it, make its own,
-// and do so once more when its lease was lost just before its limit; then it reads a body.
+// META and three marks, one after the other: a pointer. A request may wait for somebody else's read of it, make its
+// own, and do so once more when its lease was lost just before its limit; then it reads a body.
 inline constexpr Millis kAllowance = 4 * 4 * kLongestCall + kLongestCall;
 
 // Now, and for how long nobody has run until now although they could have.
@@ -119,7 +121,8 @@ class EngineChecker final : public Witness {
   void body_written(const std::string& key, const std::string& bytes, bool foreign) override;
   void body_removed(const std::string& key) override { missing_bodies_.insert(key); }
 
-  // The tags that engines are told with each request for the page. It has them where a foreign META says nothing of tags.
+  // The tags that engines are told with each request for the page. It has them where a foreign META says nothing of
+  // tags.
   void route_gives(const std::string& pk, std::vector<std::string> tags) {
     route_tags_[pk] = std::move(tags);
   }

@@ -7,8 +7,8 @@
 namespace facetheory::simulation {
 namespace {
 
-// One page with a window of 60 s, one node that reads its pointer on every request, and one whose clock is 2 s ahead and
-// that trusts a pointer for 5 s.
+// One page with a window of 60 s, one node that reads its pointer on every request, and one whose clock is 2 s ahead
+// and that trusts a pointer for 5 s.
 class EngineCheckerTest : public testing::Test {
  protected:
   using Kind = Answer::Kind;

@@ -1,5 +1,5 @@
-// A node of the simulated fleet: a whole engine with a clock and a memory of its own, the clients that ask it for pages,
-// and the renderers that it asks. A node that crashes is gone with all of it; another begins in its place.
+// A node of the simulated fleet: a whole engine with a clock and a memory of its own, the clients that ask it for
+// pages, and the renderers that it asks. A node that crashes is gone with all of it; another begins in its place.
 #pragma once
 
 #include <cstdint>

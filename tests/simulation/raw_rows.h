@@ -56,8 +56,8 @@ inline std::int64_t newest_in(const std::optional<Attributes>& meta) {
                   number_in(meta, "last_generated_at").value_or(0));
 }
 
-// What the render of a page saw of a tag's row, as META has it: counts and times of invalidations and purges. The empty tag is
-// the tenant as a whole.
+// What the render of a page saw of a tag's row, as META has it: counts and times of invalidations and purges. The empty
+// tag is the tenant as a whole.
 struct SeenNumbers {
   std::int64_t invalidations = 0, invalidated_at = 0, purges = 0, purged_at = 0;
 };
@@ -76,8 +76,8 @@ inline std::optional<SeenNumbers> seen_of(const std::optional<Attributes>& meta,
   return std::nullopt;
 }
 
-// Whether a tag's row was invalidated, or purged, since the render of this page; by times, where META does not say. A time of the
-// render beyond `latest` is not to be believed, and every mark counts.
+// Whether a tag's row was invalidated, or purged, since the render of this page; by times, where META does not say. A
+// time of the render beyond `latest` is not to be believed, and every mark counts.
 inline constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
 inline bool since_by_times(const std::optional<Attributes>& meta, std::int64_t at, std::int64_t latest) {
   return at >= newest_in(meta) || (at >= 0 && newest_in(meta) > latest);

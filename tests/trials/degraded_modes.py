@@ -10,6 +10,7 @@ from trials import Failed, Trial, check, mount, spawn
 
 # --- Faults ---
 
+
 def table(fault, *details):
     return lambda bed: bed.table_relay.fault(fault, *details)
 
@@ -24,6 +25,7 @@ def origin(fault, *details):
 
 class Flapping:
     """One step after the other, each for a third of a second, from the first one on."""
+
     STEP = 0.35
 
     def __init__(self, *steps):
@@ -48,6 +50,7 @@ def both(first, second):
 
 def remount(*words):
     """A disk that is being written to is tried again until no file is open for it."""
+
     def act(bed):
         deadline = time.monotonic() + 10
         while True:
@@ -57,11 +60,13 @@ def remount(*words):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.001)
+
     return act
 
 
 def limit(which, amount):
     """Of the running gateway; None: no limit."""
+
     def act(bed):
         most = resource.RLIM_INFINITY if amount is None else amount(bed) if callable(amount) else amount
         try:
@@ -69,6 +74,7 @@ def limit(which, amount):
         except ProcessLookupError:
             bed.look_after()
             resource.prlimit(bed.gateway.process.pid, which, (most, resource.RLIM_INFINITY))
+
     return act
 
 
@@ -76,6 +82,7 @@ def what_it_has_and(megabytes):
     def bytes_of(bed):
         status = pathlib.Path(f"/proc/{bed.gateway.process.pid}/status").read_text()
         return (int(status.partition("VmData:")[2].split()[0]) << 10) + (megabytes << 20)
+
     return bytes_of
 
 
@@ -107,7 +114,9 @@ class WithinBudget:
             with contextlib.suppress(FileNotFoundError):
                 taken += file.stat().st_blocks * 512 if file.is_file() else 0
         self.most = max(self.most, taken)
-        check(taken <= self.budget * 1.05, f"the data takes {taken / 2**20:.1f} MiB, and disk is {self.budget >> 20} MiB")
+        check(
+            taken <= self.budget * 1.05, f"the data takes {taken / 2**20:.1f} MiB, and disk is {self.budget >> 20} MiB"
+        )
 
     def tell(self, bed):
         print(f"# the data took {self.most / 2**20:.1f} of {self.budget >> 20} MiB at most", flush=True)
@@ -122,8 +131,12 @@ class HoldWriter:
         self.holder = None
 
     def begin(self, bed):
-        self.holder = spawn([bed.options.programs / "trial_holder", bed.data / "table"], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+        self.holder = spawn(
+            [bed.options.programs / "trial_holder", bed.data / "table"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         bed.stack.callback(self.end, bed)
         check(self.holder.stdout.readline() == "held\n", "the lock is held")
 
@@ -161,14 +174,28 @@ LARGE_DISK = "size=6g"  # of memory, so that what is tried is not the disk
 
 # --- The trials ---
 
+
 def of_table(name, about, *fault, **more):
-    return Trial(f"table-{name}", about, table(*fault), table("none"), stores="aws",
-                 **{"sees": ("uncached", "stale-metadata-error")} | more)
+    return Trial(
+        f"table-{name}",
+        about,
+        table(*fault),
+        table("none"),
+        stores="aws",
+        **{"sees": ("uncached", "stale-metadata-error")} | more,
+    )
 
 
 def of_bodies(name, about, *fault, **more):
-    return Trial(f"bodies-{name}", about, bodies(*fault), bodies("none"), stores="aws", load=SLOW,
-                 **{"sees": ("uncached",)} | more)
+    return Trial(
+        f"bodies-{name}",
+        about,
+        bodies(*fault),
+        bodies("none"),
+        stores="aws",
+        load=SLOW,
+        **{"sees": ("uncached",)} | more,
+    )
 
 
 def of_origin(name, about, *fault, **more):
@@ -181,65 +208,189 @@ TRIALS = [
     of_table("cut", "the table's answers break off", "cut"),
     of_table("hanging", "the table takes requests and does not answer", "hang", load=SLOW, unready=True, readers=MANY),
     # The first who ask for new pages wait for two seconds. A POST of theirs would, too.
-    of_table("writes-hanging", "the table answers reads and takes writes without an answer", "hang_writes", load=SLOW,
-             sees=("uncached",), unready=True, least=3, readers=MANY),
+    of_table(
+        "writes-hanging",
+        "the table answers reads and takes writes without an answer",
+        "hang_writes",
+        load=SLOW,
+        sees=("uncached",),
+        unready=True,
+        least=3,
+        readers=MANY,
+    ),
     of_table("slow", "every answer of the table takes 150 ms", "slow", 100, 150, load=SLOW, sees=(), readers=5 * MANY),
     of_table("throttled", "the table's capacity is used up", "throttle"),
-    of_table("flapping", "the table comes and goes, in every way", "none", least=ONE_ROUND,
-             during=Flapping(*map(table, ("reset", "none", "refuse", "none", "cut", "hang", "none")))),
-    Trial("table-and-origin", "table and origin refuse: nothing is left but what is known",
-          both(table("refuse"), origin("refuse")), both(table("none"), origin("none")), stores="aws",
-          sees=("stale-metadata-error",), statuses=(502, 503)),
-
+    of_table(
+        "flapping",
+        "the table comes and goes, in every way",
+        "none",
+        least=ONE_ROUND,
+        during=Flapping(*map(table, ("reset", "none", "refuse", "none", "cut", "hang", "none"))),
+    ),
+    Trial(
+        "table-and-origin",
+        "table and origin refuse: nothing is left but what is known",
+        both(table("refuse"), origin("refuse")),
+        both(table("none"), origin("none")),
+        stores="aws",
+        sees=("stale-metadata-error",),
+        statuses=(502, 503),
+    ),
     of_bodies("refused", "S3 refuses connections", "refuse", unready=True),
     of_bodies("reset", "S3 resets every connection after the request", "reset"),
     of_bodies("cut", "answers of S3 break off", "cut"),
     # The first who ask for pages that are not known wait in vain, and then one each second.
     of_bodies("hanging", "S3 takes requests and does not answer", "hang", sees=("uncached", "failed"), statuses=(503,)),
-    of_bodies("writes-hanging", "S3 answers reads and takes writes without an answer", "hang_writes", unready=True, least=4),
+    of_bodies(
+        "writes-hanging", "S3 answers reads and takes writes without an answer", "hang_writes", unready=True, least=4
+    ),
     of_bodies("slow", "every answer of S3 takes 150 ms", "slow", 100, 150, sees=("miss",)),
     of_bodies("busy", "S3 asks to slow down", "busy"),
-    of_bodies("flapping", "S3 comes and goes, in every way", "none", least=ONE_ROUND,
-              during=Flapping(*map(bodies, ("reset", "none", "refuse", "none", "cut", "hang", "none")))),
-
-    Trial("lmdb-writer-held", "another process holds the table's write lock", WRITER.begin, WRITER.end, sees=("uncached",),
-          unready=True, least=3, load=SLOW, readers=MANY, mount=LARGE_DISK),
-
-    Trial("disk-full", "table and bodies on a disk of 14 MB", nothing, remount("size=1g"), mount=SMALL_DISK, sees=("uncached",)),
-    Trial("disk-inodes", "the disk of the bodies has room for 300 files", nothing, remount("nr_inodes=1000000"),
-          stores="files", mount="size=1g,nr_inodes=300", sees=("uncached", "pass")),
-    Trial("disk-readonly", "the disk of the bodies becomes read-only", remount("ro"), remount("rw"), stores="files",
-          mount="size=1g", sees=("uncached", "pass")),
-    Trial("disk-unwritable", "no file can be written any more, the table's neither", limit(resource.RLIMIT_FSIZE, 0),
-          limit(resource.RLIMIT_FSIZE, None), sees=("uncached",), prefix=("env", "--ignore-signal=XFSZ")),
-    Trial("disk-budget", "a crawler asks for ever new pages, and disk is 64 MiB", nothing, BUDGET.tell, during=BUDGET,
-          settings='disk = "64 MiB"', sees=("miss",), load={"connections": 24, "hot": 30, "pass": 0, "again": 0}, readers=0),
-    Trial("data-deleted", "the data folder is deleted while it is used", nothing, start_again, during=DeleteData(), load=STORED,
-          sees=("uncached",), unready=True),
-
+    of_bodies(
+        "flapping",
+        "S3 comes and goes, in every way",
+        "none",
+        least=ONE_ROUND,
+        during=Flapping(*map(bodies, ("reset", "none", "refuse", "none", "cut", "hang", "none"))),
+    ),
+    Trial(
+        "lmdb-writer-held",
+        "another process holds the table's write lock",
+        WRITER.begin,
+        WRITER.end,
+        sees=("uncached",),
+        unready=True,
+        least=3,
+        load=SLOW,
+        readers=MANY,
+        mount=LARGE_DISK,
+    ),
+    Trial(
+        "disk-full",
+        "table and bodies on a disk of 14 MB",
+        nothing,
+        remount("size=1g"),
+        mount=SMALL_DISK,
+        sees=("uncached",),
+    ),
+    Trial(
+        "disk-inodes",
+        "the disk of the bodies has room for 300 files",
+        nothing,
+        remount("nr_inodes=1000000"),
+        stores="files",
+        mount="size=1g,nr_inodes=300",
+        sees=("uncached", "pass"),
+    ),
+    Trial(
+        "disk-readonly",
+        "the disk of the bodies becomes read-only",
+        remount("ro"),
+        remount("rw"),
+        stores="files",
+        mount="size=1g",
+        sees=("uncached", "pass"),
+    ),
+    Trial(
+        "disk-unwritable",
+        "no file can be written any more, the table's neither",
+        limit(resource.RLIMIT_FSIZE, 0),
+        limit(resource.RLIMIT_FSIZE, None),
+        sees=("uncached",),
+        prefix=("env", "--ignore-signal=XFSZ"),
+    ),
+    Trial(
+        "disk-budget",
+        "a crawler asks for ever new pages, and disk is 64 MiB",
+        nothing,
+        BUDGET.tell,
+        during=BUDGET,
+        settings='disk = "64 MiB"',
+        sees=("miss",),
+        load={"connections": 24, "hot": 30, "pass": 0, "again": 0},
+        readers=0,
+    ),
+    Trial(
+        "data-deleted",
+        "the data folder is deleted while it is used",
+        nothing,
+        start_again,
+        during=DeleteData(),
+        load=STORED,
+        sees=("uncached",),
+        unready=True,
+    ),
     of_origin("refused", "the origin refuses connections", "refuse", statuses=(502, 503)),
-    of_origin("hanging", "one request of ten is never answered by the origin", "hang", 10, statuses=(502, 503, 504), load=SLOW),
+    of_origin(
+        "hanging", "one request of ten is never answered by the origin", "hang", 10, statuses=(502, 503, 504), load=SLOW
+    ),
     of_origin("slow", "every answer of the origin takes 200 ms", "slow", 100, 200, sees=("miss",)),
     of_origin("trickling", "half of the origin's answers come in pieces", "trickle", 50, 5, sees=("miss",)),
     of_origin("failing", "the origin answers 500, two times of three", "fail", 66, statuses=(500, 503)),
     of_origin("cut-head", "one head of five of the origin's breaks off", "cut_head", 20, statuses=(502, 503)),
-    of_origin("cut-body", "one body of five of the origin's breaks off", "cut_body", 20, statuses=(502, 503), allows=("cut",)),
+    of_origin(
+        "cut-body", "one body of five of the origin's breaks off", "cut_body", 20, statuses=(502, 503), allows=("cut",)
+    ),
     of_origin("surplus", "a second answer that nobody asked for follows every third", "surplus", 33, sees=("miss",)),
-    of_origin("short", "the origin's Content-Length is too small, one time of ten", "short_length", 10, sees=("miss",),
-              load=STORED | {"short": "yes"}),
+    of_origin(
+        "short",
+        "the origin's Content-Length is too small, one time of ten",
+        "short_length",
+        10,
+        sees=("miss",),
+        load=STORED | {"short": "yes"},
+    ),
     of_origin("closing", "the origin closes connections at bad moments", "close_idle", 50, statuses=(502, 503)),
-    of_origin("changing", "pages, half of them private, come in pieces and are changed meanwhile", "trickle", 70, 5, sees=("miss",),
-              load={"hot": 20, "pass": 5, "again": 20, "change": 20, "private": 50}),
-    of_origin("flapping", "the origin comes and goes, in every way", "none", least=ONE_ROUND, statuses=(500, 502, 503, 504), allows=("cut",),
-              during=Flapping(*map(origin, ("refuse", "none", "cut_body", "surplus", "hang", "fail", "close_idle")))),
-
-    Trial("memory-short", "96 MiB more than it takes when it is idle", limit(resource.RLIMIT_DATA, what_it_has_and(96)),
-          limit(resource.RLIMIT_DATA, None), settings='memory = "8 MiB"', sanitized=False,
-          load=STORED | {"connections": 64}, mount=LARGE_DISK),
-    Trial("memory-gone", "no memory is left, after each start again: the process ends, and is started again",
-          limit(resource.RLIMIT_DATA, what_it_has_and(6)), limit(resource.RLIMIT_DATA, None), dies=True, health=False,
-          sanitized=False, allows=("cut", "unanswered", "refused"), load=STORED, mount=LARGE_DISK),
-    Trial("descriptors-short", "256 open files for 400 clients", nothing, nothing, statuses=(500, 502, 503),
-          allows=("hanging", "late", "cut", "unanswered", "refused"), health=False, prefix=("prlimit", "--nofile=256:256"),
-          load={"connections": 400, "give_up": 2000}, readers=0),
+    of_origin(
+        "changing",
+        "pages, half of them private, come in pieces and are changed meanwhile",
+        "trickle",
+        70,
+        5,
+        sees=("miss",),
+        load={"hot": 20, "pass": 5, "again": 20, "change": 20, "private": 50},
+    ),
+    of_origin(
+        "flapping",
+        "the origin comes and goes, in every way",
+        "none",
+        least=ONE_ROUND,
+        statuses=(500, 502, 503, 504),
+        allows=("cut",),
+        during=Flapping(*map(origin, ("refuse", "none", "cut_body", "surplus", "hang", "fail", "close_idle"))),
+    ),
+    Trial(
+        "memory-short",
+        "96 MiB more than it takes when it is idle",
+        limit(resource.RLIMIT_DATA, what_it_has_and(96)),
+        limit(resource.RLIMIT_DATA, None),
+        settings='memory = "8 MiB"',
+        sanitized=False,
+        load=STORED | {"connections": 64},
+        mount=LARGE_DISK,
+    ),
+    Trial(
+        "memory-gone",
+        "no memory is left, after each start again: the process ends, and is started again",
+        limit(resource.RLIMIT_DATA, what_it_has_and(6)),
+        limit(resource.RLIMIT_DATA, None),
+        dies=True,
+        health=False,
+        sanitized=False,
+        allows=("cut", "unanswered", "refused"),
+        load=STORED,
+        mount=LARGE_DISK,
+    ),
+    Trial(
+        "descriptors-short",
+        "256 open files for 400 clients",
+        nothing,
+        nothing,
+        statuses=(500, 502, 503),
+        allows=("hanging", "late", "cut", "unanswered", "refused"),
+        health=False,
+        prefix=("prlimit", "--nofile=256:256"),
+        load={"connections": 400, "give_up": 2000},
+        readers=0,
+    ),
 ]

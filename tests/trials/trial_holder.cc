@@ -1,4 +1,5 @@
-// trial_holder: keeps the writer's lock of an LMDB environment, as a process does that is stopped in the middle of a write.
+// trial_holder: keeps the writer's lock of an LMDB environment, as a process does that is stopped in the middle of a
+// write.
 //
 //   trial_holder FOLDER
 //

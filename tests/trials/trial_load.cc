@@ -7,11 +7,11 @@
 //
 // Of a hundred requests, --hot ask for one of --hot-pages pages that everybody asks for (fresh for a second, or an
 // hour, or for a second and then stale), --again for one of the 64 new pages that were asked for last, --pass for one
-// whose path begins with /pass/, --change change (POST) one of the 8 new pages that were asked for last, the others ask for a
-// page that nobody ever asked for, of which --private of a hundred are private. --abandon requests of a hundred
-// are left within 20 ms. --readers more connections ask alone for hot pages that may be served while they are stale. It stops
-// asking after --answers answers or --seconds seconds, whichever comes first, and then waits for what is under way, each at
-// most --give-up milliseconds.
+// whose path begins with /pass/, --change change (POST) one of the 8 new pages that were asked for last, the others ask
+// for a page that nobody ever asked for, of which --private of a hundred are private. --abandon requests of a hundred
+// are left within 20 ms. --readers more connections ask alone for hot pages that may be served while they are stale. It
+// stops asking after --answers answers or --seconds seconds, whichever comes first, and then waits for what is under
+// way, each at most --give-up milliseconds.
 //
 // An answer of 200 must be the page of the URL that was asked for. So must the body of any other answer that begins
 // like a page, what arrived of an answer that was cut off, and the URL that an answer's head names. Anything else is

@@ -5,7 +5,8 @@
 //
 // Prints "PORT CONTROL" and serves until it is killed. With --jitter some answers take up to so long, so that they
 // overtake each other. A path that contains /w<N>/ is answered with Cache-Control: max-age=<N>, one with /s<N>/ may
-// also be served stale, one with /p/ is private. Each line sent to the control port is answered with one line of JSON, the state:
+// also be served stale, one with /p/ is private. Each line sent to the control port is answered with one line of JSON,
+// the state:
 //
 //   state                                  changes nothing
 //   fault NAME [PERCENT] [MILLISECONDS]    so many requests of a hundred meet the fault; `fault none` lifts it

@@ -43,9 +43,13 @@ ANSWER_LIMIT = 5.0  # seconds for an answer after the fault
 STOP_LIMIT = 12  # seconds from SIGTERM to the end; drain_timeout is 5 s
 MOST_LINES = 5000  # of stderr that are kept
 ISR = "x-facetheory-isr"
-MISHAPS = {"hanging": "requests that nobody answered", "late": "answers that took too long",
-           "cut": "answers that were cut off", "unanswered": "connections that were closed instead of an answer",
-           "refused": "connections that were refused"}
+MISHAPS = {
+    "hanging": "requests that nobody answered",
+    "late": "answers that took too long",
+    "cut": "answers that were cut off",
+    "unanswered": "connections that were closed instead of an answer",
+    "refused": "connections that were refused",
+}
 
 
 class Failed(Exception):
@@ -58,6 +62,7 @@ def check(holds, what):
 
 
 # --- The attackers ---
+
 
 class Controlled:
     """trial_origin or trial_relay."""
@@ -91,8 +96,12 @@ class Load:
 
     def __init__(self, program, **options):
         words = [f"--{name.replace('_', '-')}={value}".split("=", 1) for name, value in options.items()]
-        self.process = spawn([program, *(word for pair in words for word in pair)], stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
+        self.process = spawn(
+            [program, *(word for pair in words for word in pair)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def is_over(self):
         return self.process.poll() is not None
@@ -116,6 +125,7 @@ class Load:
 
 # --- What is tried ---
 
+
 class Gateway:
     """`facetheory serve`."""
 
@@ -127,8 +137,14 @@ class Gateway:
     def start(self):
         self.said, self.port, self.admin = [], None, None
         self.listening = threading.Event()
-        self.process = spawn([*self.prefix, self.program, "serve", "--config", self.folder / "trial.toml"],
-                             cwd=self.folder, env=CLEAN | self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process = spawn(
+            [*self.prefix, self.program, "serve", "--config", self.folder / "trial.toml"],
+            cwd=self.folder,
+            env=CLEAN | self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.reading = threading.Thread(target=read_what_it_says, args=(self, MOST_LINES), daemon=True)
         self.reading.start()
         check(self.listening.wait(60) and self.admin, f"the gateway does not start: {self.last_words()}")
@@ -176,7 +192,7 @@ class Gateway:
         """Of a sanitizer."""
         for i, line in enumerate(self.said):
             if "Sanitizer" in line or "runtime error:" in line:
-                raise Failed("A SANITIZER REPORTS\n" + "".join(self.said[max(i - 1, 0):i + 60]))
+                raise Failed("A SANITIZER REPORTS\n" + "".join(self.said[max(i - 1, 0) : i + 60]))
 
     def ends_in_time(self):
         self.process.send_signal(signal.SIGTERM)
@@ -226,10 +242,12 @@ class Health:
 
 # --- A trial ---
 
+
 @dataclasses.dataclass
 class Trial:
     """`begin` makes something fail, `during` is called again and again while clients ask (for what comes and goes), `end`
     lifts it. Each gets the bed."""
+
     name: str
     about: str
     begin: object
@@ -292,8 +310,15 @@ class Bed:
         name = f"trial-{os.getpid()}-{time.monotonic_ns()}"
         self.table, self.bodies = f"dynamodb:{name}", f"s3://{BUCKET}/{name}"
         words = [self.options.facetheory, "table", "create", "--table", self.table, "--bodies", self.bodies]
-        done = subprocess.run(words, cwd=self.folder, env=CLEAN | self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=CLEAN | self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         check(done.returncode == 0, f"table create: {done.stderr}")
 
     def _settings(self):
@@ -325,8 +350,15 @@ pattern = "/*"
 
     def load(self, name, **more):
         late = int(self.trial.late * 1000 * self.options.patience)
-        options = {"connections": 12, "pass": 10, "abandon": 1, "give_up": 20000, "late": late, "tally": ISR,
-                   "readers": self.trial.readers if self.options.readers else 0}
+        options = {
+            "connections": 12,
+            "pass": 10,
+            "abandon": 1,
+            "give_up": 20000,
+            "late": late,
+            "tally": ISR,
+            "readers": self.trial.readers if self.options.readers else 0,
+        }
         options |= more | {"port": self.gateway.port, "name": name, "seed": self.options.seed}
         return self.keep(Load(self.options.programs / "trial_load", **options))
 
@@ -356,8 +388,10 @@ pattern = "/*"
 def mount(*words, command="mount"):
     done = subprocess.run([command, *map(str, words)], capture_output=True, text=True)
     if done.returncode != 0:
-        raise Failed(f"{command} {' '.join(map(str, words))}: {done.stderr.strip()}\nThis trial needs a small file system of "
-                     "its own: run it as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)")
+        raise Failed(
+            f"{command} {' '.join(map(str, words))}: {done.stderr.strip()}\nThis trial needs a small file system of "
+            "its own: run it as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+        )
 
 
 def in_own_namespace():
@@ -382,7 +416,9 @@ def run(trial, options, stores):
     with contextlib.ExitStack() as stack:
         bed = Bed(trial, options, stores, stack)
         calm = 3 if options.seconds >= 10 else 1  # seconds before and after the fault
-        warm = bed.finish(bed.load("warm", answers=1000 * calm, seconds=10 * calm, **{"hot": 100, "again": 0, "pass": 0}))
+        warm = bed.finish(
+            bed.load("warm", answers=1000 * calm, seconds=10 * calm, **{"hot": 100, "again": 0, "pass": 0})
+        )
         judge_healthy(warm, "before the fault")
         bed.health = bed.keep(Health(bed.gateway))
         trial.begin(bed)
@@ -397,11 +433,14 @@ def run(trial, options, stores):
         if trial.health:
             bed.health.judge()
         bed.health.stop()
-        after = bed.finish(bed.load("after", answers=2000 * calm ** 2, seconds=calm))
+        after = bed.finish(bed.load("after", answers=2000 * calm**2, seconds=calm))
         judge_healthy(after, "after the fault")
         bed.gateway.ends_in_time()
-        return report | {"recovered_after": round(seconds, 2), "origin": bed.origin.state(),
-                         "health": dict(bed.health.counts)}
+        return report | {
+            "recovered_after": round(seconds, 2),
+            "origin": bed.origin.state(),
+            "health": dict(bed.health.counts),
+        }
 
 
 def judge(trial, report):
@@ -439,11 +478,20 @@ def recover(bed):
         number += 1
         in_a_row = in_a_row + 1 if found == "stored" else 0
         if not in_a_row:
-            check(time.monotonic() - began < RECOVERY_LIMIT, f"no new page is stored {RECOVERY_LIMIT} s after the fault: {found}")
+            check(
+                time.monotonic() - began < RECOVERY_LIMIT,
+                f"no new page is stored {RECOVERY_LIMIT} s after the fault: {found}",
+            )
             time.sleep(0.05)
     seconds = time.monotonic() - began
-    wait_for(lambda: bed.origin.state()["in_flight"] == 0, f"after the fault nothing is in flight at {bed.origin.state()}", 10)
-    wait_for(lambda: bed.gateway.health("/readyz") == 200, "after the fault /readyz says that all is well", RECOVERY_LIMIT)
+    wait_for(
+        lambda: bed.origin.state()["in_flight"] == 0,
+        f"after the fault nothing is in flight at {bed.origin.state()}",
+        10,
+    )
+    wait_for(
+        lambda: bed.gateway.health("/readyz") == 200, "after the fault /readyz says that all is well", RECOVERY_LIMIT
+    )
     return seconds
 
 
@@ -463,8 +511,10 @@ def is_stored(bed, path):
         bed.gateway.check_alive()
         if "hanging" in bed.trial.allows:
             return "not answered"  # Those who left before are still in the queue.
-        raise Failed(f"A WEDGE: {path} is not answered within {ANSWER_LIMIT} s, after the fault; the origin says "
-                     f"{bed.origin.state()}, /readyz {bed.gateway.health('/readyz')}") from None
+        raise Failed(
+            f"A WEDGE: {path} is not answered within {ANSWER_LIMIT} s, after the fault; the origin says "
+            f"{bed.origin.state()}, /readyz {bed.gateway.health('/readyz')}"
+        ) from None
     except (OSError, http.client.HTTPException) as error:
         bed.gateway.check_alive()
         return error
@@ -478,7 +528,9 @@ def summary(report):
     odd = ", ".join(f"{name} {report[name]:,}" for name in (*MISHAPS, "abandoned") if report[name])
     times, origin = report["milliseconds"], report["origin"]
     health = ", ".join(f"{name} × {count}" for name, count in sorted(report["health"].items()))
-    return (f"  {report['answers']:,} answers in {report['seconds']:.0f} s ({states}); wrong 0; {failed}; {odd}\n"
-            f"  p50 {times['p50']} ms, p99 {times['p99']} ms, longest {times['max']} ms; "
-            f"origin asked {origin['requests']:,} times, at most {origin['most_in_flight']} at once; "
-            f"stored again {report['recovered_after']} s after the fault; {health}")
+    return (
+        f"  {report['answers']:,} answers in {report['seconds']:.0f} s ({states}); wrong 0; {failed}; {odd}\n"
+        f"  p50 {times['p50']} ms, p99 {times['p99']} ms, longest {times['max']} ms; "
+        f"origin asked {origin['requests']:,} times, at most {origin['most_in_flight']} at once; "
+        f"stored again {report['recovered_after']} s after the fault; {health}"
+    )

@@ -23,9 +23,16 @@ SIDE_BY_SIDE = 3
 def run(trial, loops, arguments, stores):
     """The lines to print."""
     began = time.monotonic()
-    options = types.SimpleNamespace(loops=loops, answers=10_000_000, seconds=SECONDS.get(trial.name, 1), seed=1, readers=False,
-                                    programs=arguments.programs, facetheory=arguments.facetheory,
-                                    patience=4 if arguments.sanitized else 1)
+    options = types.SimpleNamespace(
+        loops=loops,
+        answers=10_000_000,
+        seconds=SECONDS.get(trial.name, 1),
+        seed=1,
+        readers=False,
+        programs=arguments.programs,
+        facetheory=arguments.facetheory,
+        patience=4 if arguments.sanitized else 1,
+    )
     name = f"{trial.name} with {loops} loops: {trial.about}"
     try:
         report = trials.run(trial, options, stores)

@@ -1,8 +1,8 @@
-// What operations cost on DynamoDB, in requests, read units and write units, by its published rules: a read unit is 4 KiB read
-// consistently, and half of one eventually, whether the item is there or not; a write unit is 1 KiB, and two of them in a
-// transaction, whether the condition holds or not. (DynamoDB Local counts neither missing items nor transactions so.)
-// docs/performance.md has the same figures: this test reads them there, so that neither code nor document can change alone.
-// It prints the table as it is.
+// What operations cost on DynamoDB, in requests, read units and write units, by its published rules: a read unit is 4
+// KiB read consistently, and half of one eventually, whether the item is there or not; a write unit is 1 KiB, and two
+// of them in a transaction, whether the condition holds or not. (DynamoDB Local counts neither missing items nor
+// transactions so.) docs/performance.md has the same figures: this test reads them there, so that neither code nor
+// document can change alone. It prints the table as it is.
 #include <atomic>
 #include <fstream>
 #include <iostream>

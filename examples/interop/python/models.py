@@ -19,6 +19,7 @@ def table_name() -> str | None:
 @dataclass
 class FaceTheoryCacheMetadata:
     """META: what was generated. Fresh iff now < generated_at + revalidate_seconds."""
+
     pk: str
     sk: str
     s3_key: str | None = None
@@ -34,6 +35,7 @@ class FaceTheoryCacheMetadata:
 @dataclass
 class FaceTheoryCacheLease:
     """LOCK: who is regenerating. Held iff lease_expires_at > now; without lease_expires_at it is not held."""
+
     pk: str
     sk: str
     lease_token: str | None = None
@@ -44,6 +46,7 @@ class FaceTheoryCacheLease:
 @dataclass
 class FaceTheoryCacheVersion:
     """VER#<id>: one generation that was kept. Ids sort by time of creation."""
+
     pk: str
     sk: str
     s3_key: str | None = None
@@ -57,6 +60,7 @@ class FaceTheoryCacheVersion:
 @dataclass
 class FaceTheoryRequest:
     """REQ#<idempotency key>: one regeneration intent. Past its ttl it counts as absent."""
+
     pk: str
     sk: str
     request_hash: str | None = None

@@ -25,8 +25,15 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ChecksumError, ClientError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
-from models import (FaceTheoryCacheLease, FaceTheoryCacheMetadata, FaceTheoryCacheVersion, FaceTheoryRequest, from_item,
-                    table_name, to_item)
+from models import (
+    FaceTheoryCacheLease,
+    FaceTheoryCacheMetadata,
+    FaceTheoryCacheVersion,
+    FaceTheoryRequest,
+    from_item,
+    table_name,
+    to_item,
+)
 
 LOCK_BUFFER = 3600  # ttl of a row beyond its use; garbage collection only
 REQUEST_BUFFER = 86400
@@ -34,18 +41,27 @@ LONGEST_LEASE = 3600  # a STARTED record without a time is left alone that long
 DONE, FAILED, USAGE, SOMEBODY_ELSE_WON = 0, 1, 2, 3
 TRIES = 8
 HELD_PAUSE = 0.02, 0.08  # seconds between two attempts to get a lease that is held
-REFUSED_FOR_NOW = {"TransactionConflict", "TransactionConflictException", "ThrottlingError", "ThrottlingException",
-                   "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded"}
+REFUSED_FOR_NOW = {
+    "TransactionConflict",
+    "TransactionConflictException",
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+}
 
 
 class Failure(Exception):
     """Ends the program with exit code 1, or 2 when the command line is at fault."""
+
     def __init__(self, message, code=FAILED):
         super().__init__(message)
         self.code = code
 
 
 # --- Canonical forms: every language computes the same ---
+
 
 def sha256_hex(text):
     return hashlib.sha256(text.encode()).hexdigest()
@@ -66,6 +82,7 @@ def request_hash(inputs):
 
 
 # --- The table ---
+
 
 class Table:
     def __init__(self, name):
@@ -93,10 +110,13 @@ class Table:
 
     def versions(self, pk):
         """The generations that were kept, the oldest first."""
-        request = {"TableName": self.name, "ConsistentRead": True,
-                   "KeyConditionExpression": "#pk = :pk AND begins_with(#sk, :prefix)",
-                   "ExpressionAttributeNames": {"#pk": "pk", "#sk": "sk"},
-                   "ExpressionAttributeValues": {":pk": pk, ":prefix": "VER#"}}
+        request = {
+            "TableName": self.name,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#pk = :pk AND begins_with(#sk, :prefix)",
+            "ExpressionAttributeNames": {"#pk": "pk", "#sk": "sk"},
+            "ExpressionAttributeValues": {":pk": pk, ":prefix": "VER#"},
+        }
         found = []
         while True:
             answer, _ = send(self.client.query, lambda: request)
@@ -169,9 +189,16 @@ def acquire(table, pk, seconds):
         started = now()
         lease = FaceTheoryCacheLease(pk, "LOCK", str(uuid.uuid4()), started + seconds, started + seconds + LOCK_BUFFER)
         tries.append((lease, started))
-        return {"TableName": table.name, "Item": to_item(lease), **condition(
-            "attribute_not_exists(#pk) OR attribute_not_exists(#lease_expires_at) OR #lease_expires_at <= :now",
-            "pk", "lease_expires_at", now=started)}
+        return {
+            "TableName": table.name,
+            "Item": to_item(lease),
+            **condition(
+                "attribute_not_exists(#pk) OR attribute_not_exists(#lease_expires_at) OR #lease_expires_at <= :now",
+                "pk",
+                "lease_expires_at",
+                now=started,
+            ),
+        }
 
     answer, doubtful = send(table.client.put_item, make_request)
     if answer is not None:
@@ -183,18 +210,32 @@ def acquire(table, pk, seconds):
 def refresh(table, pk, token, seconds):
     """The new expiry, or None when the lease is lost. Repeating it is harmless: the token stays."""
     expires = now() + seconds
-    request = {"TableName": table.name, "Key": {"pk": pk, "sk": "LOCK"},
-               "UpdateExpression": "SET #lease_expires_at = :expires, #ttl = :ttl",
-               **condition(HELD, "lease_token", "lease_expires_at", "ttl", token=token, now=now(), expires=expires,
-                           ttl=expires + LOCK_BUFFER)}
+    request = {
+        "TableName": table.name,
+        "Key": {"pk": pk, "sk": "LOCK"},
+        "UpdateExpression": "SET #lease_expires_at = :expires, #ttl = :ttl",
+        **condition(
+            HELD,
+            "lease_token",
+            "lease_expires_at",
+            "ttl",
+            token=token,
+            now=now(),
+            expires=expires,
+            ttl=expires + LOCK_BUFFER,
+        ),
+    }
     answer, _ = send(table.client.update_item, lambda: request)
     return None if answer is None else expires
 
 
 def release(table, pk, token):
     """False when the lease was not ours any more, which harms nobody."""
-    request = {"TableName": table.name, "Key": {"pk": pk, "sk": "LOCK"},
-               **condition("#lease_token = :token", "lease_token", token=token)}
+    request = {
+        "TableName": table.name,
+        "Key": {"pk": pk, "sk": "LOCK"},
+        **condition("#lease_token = :token", "lease_token", token=token),
+    }
     answer, doubtful = send(table.client.delete_item, lambda: request)
     return answer is not None or doubtful
 
@@ -206,8 +247,10 @@ def publish(table, token, meta, request_id=None, owner=None):
     makes a repeat of this very request harmless.
     """
     held = condition(HELD, "lease_token", "lease_expires_at", token=token, now=now())
-    steps = [{"Put": {"TableName": table.name, "Item": to_item(meta)}},
-             {"Delete": {"TableName": table.name, "Key": {"pk": meta.pk, "sk": "LOCK"}, **held}}]
+    steps = [
+        {"Put": {"TableName": table.name, "Item": to_item(meta)}},
+        {"Delete": {"TableName": table.name, "Key": {"pk": meta.pk, "sk": "LOCK"}, **held}},
+    ]
     if request_id:
         steps.append({"Update": completion(table, meta.pk, request_id, owner, meta.s3_key)})
     request = {"TransactItems": steps, "ClientRequestToken": str(uuid.uuid4())}
@@ -251,23 +294,35 @@ def claim(table, pk, request_id, inputs, seconds):
 
 
 def try_claim(table, pk, sk, hashed, seconds, ours, met, guard):
-    """One attempt: its answer, and whether it needed the page's lease to be free. `ours` gets what it tried to write.
-    """
+    """One attempt: its answer, and whether it needed the page's lease to be free. `ours` gets what it tried to write."""
+
     def row():
         started = now()
-        claimed = FaceTheoryRequest(pk, sk, hashed, "STARTED", owner_token=str(uuid.uuid4()), started_at=started,
-                                    in_progress_expires_at=started + seconds, ttl=started + seconds + REQUEST_BUFFER,
-                                    attempt=(met.attempt or 1) + 1 if met else 1)
+        claimed = FaceTheoryRequest(
+            pk,
+            sk,
+            hashed,
+            "STARTED",
+            owner_token=str(uuid.uuid4()),
+            started_at=started,
+            in_progress_expires_at=started + seconds,
+            ttl=started + seconds + REQUEST_BUFFER,
+            attempt=(met.attempt or 1) + 1 if met else 1,
+        )
         ours[claimed.owner_token] = claimed
         expression, names, values = guard or ("", [], {})
         expression = "attribute_not_exists(#pk) OR #ttl <= :now" + (f" OR ({expression})" if guard else "")
-        return {"TableName": table.name, "Item": to_item(claimed),
-                **condition(expression, "pk", "ttl", *names, now=started, **values)}
+        return {
+            "TableName": table.name,
+            "Item": to_item(claimed),
+            **condition(expression, "pk", "ttl", *names, now=started, **values),
+        }
 
     if not met or met.status != "STARTED" or met.in_progress_expires_at is not None:
         return send(table.client.put_item, row)[0], False
-    free = condition("attribute_not_exists(#lease_expires_at) OR #lease_expires_at <= :now", "lease_expires_at",
-                     now=now())
+    free = condition(
+        "attribute_not_exists(#lease_expires_at) OR #lease_expires_at <= :now", "lease_expires_at", now=now()
+    )
     steps = [{"Put": row()}, {"ConditionCheck": {"TableName": table.name, "Key": {"pk": pk, "sk": "LOCK"}, **free}}]
     request = {"TransactItems": steps, "ClientRequestToken": str(uuid.uuid4())}
     return send(table.client.transact_write_items, lambda: request)[0], True
@@ -286,16 +341,21 @@ def as_read(row):
     """Expression, names and values that hold while nobody has changed the record."""
     names = ["status", "request_hash", "owner_token", "in_progress_expires_at", "first_seen_at"]
     stored = {name: getattr(row, name) for name in names}
-    parts = [f"attribute_not_exists(#{name})" if value is None else f"#{name} = :{name}"
-             for name, value in stored.items()]
+    parts = [
+        f"attribute_not_exists(#{name})" if value is None else f"#{name} = :{name}" for name, value in stored.items()
+    ]
     return " AND ".join(parts), names, {name: value for name, value in stored.items() if value is not None}
 
 
 def note_first_seen(table, row):
     """Somebody else may do so first; then theirs counts."""
     expression, names, values = as_read(row)
-    request = {"TableName": table.name, "Key": {"pk": row.pk, "sk": row.sk},
-               "UpdateExpression": "SET #first_seen_at = :seen", **condition(expression, *names, seen=now(), **values)}
+    request = {
+        "TableName": table.name,
+        "Key": {"pk": row.pk, "sk": row.sk},
+        "UpdateExpression": "SET #first_seen_at = :seen",
+        **condition(expression, *names, seen=now(), **values),
+    }
     send(table.client.update_item, lambda: request)
 
 
@@ -305,16 +365,20 @@ def change(table, pk, request_id, owner, update, also="", **values):
     expression = "#status = :started" + (" AND #owner_token = :owner" if owner else "") + also
     values |= {"started": "STARTED"} | ({"owner": owner} if owner else {})
     names = sorted(set(re.findall(r"#(\w+)", update + expression)))
-    return {"TableName": table.name, "Key": {"pk": pk, "sk": f"REQ#{request_id}"}, "UpdateExpression": update,
-            **condition(expression, *names, **values)}
+    return {
+        "TableName": table.name,
+        "Key": {"pk": pk, "sk": f"REQ#{request_id}"},
+        "UpdateExpression": update,
+        **condition(expression, *names, **values),
+    }
 
 
 def completion(table, pk, request_id, owner, result):
     """STARTED to COMPLETED."""
-    update = ("SET #status = :completed, #result_s3_key = :result, #ttl = :ttl "
-              "REMOVE #in_progress_expires_at, #error")
-    return change(table, pk, request_id, owner, update, completed="COMPLETED", result=result,
-                  ttl=now() + REQUEST_BUFFER)
+    update = "SET #status = :completed, #result_s3_key = :result, #ttl = :ttl " "REMOVE #in_progress_expires_at, #error"
+    return change(
+        table, pk, request_id, owner, update, completed="COMPLETED", result=result, ttl=now() + REQUEST_BUFFER
+    )
 
 
 def changed(table, pk, request_id, owner, request, done):
@@ -327,28 +391,51 @@ def changed(table, pk, request_id, owner, request, done):
 
 
 def complete(table, pk, request_id, owner, result):
-    return changed(table, pk, request_id, owner, completion(table, pk, request_id, owner, result),
-                   lambda row: (row.status, row.result_s3_key) == ("COMPLETED", result))
+    return changed(
+        table,
+        pk,
+        request_id,
+        owner,
+        completion(table, pk, request_id, owner, result),
+        lambda row: (row.status, row.result_s3_key) == ("COMPLETED", result),
+    )
 
 
 def extend(table, pk, request_id, owner, seconds):
     """The time until which the claim is kept, or None when it is lost. A call that arrives late shortens nothing."""
     until = now() + seconds
-    request = change(table, pk, request_id, owner, "SET #in_progress_expires_at = :until, #ttl = :ttl",
-                     " AND (attribute_not_exists(#in_progress_expires_at) OR #in_progress_expires_at <= :until)",
-                     until=until, ttl=until + REQUEST_BUFFER)
-    kept = changed(table, pk, request_id, owner, request,
-                   lambda row: row.status == "STARTED" and (row.in_progress_expires_at or 0) >= until)
+    request = change(
+        table,
+        pk,
+        request_id,
+        owner,
+        "SET #in_progress_expires_at = :until, #ttl = :ttl",
+        " AND (attribute_not_exists(#in_progress_expires_at) OR #in_progress_expires_at <= :until)",
+        until=until,
+        ttl=until + REQUEST_BUFFER,
+    )
+    kept = changed(
+        table,
+        pk,
+        request_id,
+        owner,
+        request,
+        lambda row: row.status == "STARTED" and (row.in_progress_expires_at or 0) >= until,
+    )
     return table.request(pk, f"REQ#{request_id}").in_progress_expires_at if kept else None
 
 
 def fail(table, pk, request_id, owner, error, retryable):
     """Hands the record back: the same request may be claimed anew, if it is retryable."""
     noted = {} if error is None else {"error": error}
-    update = ("SET #status = :failed, #retryable = :retryable, #ttl = :ttl" + (", #error = :error" if noted else "") +
-              " REMOVE #in_progress_expires_at")
-    request = change(table, pk, request_id, owner, update, failed="FAILED", retryable=retryable,
-                     ttl=now() + REQUEST_BUFFER, **noted)
+    update = (
+        "SET #status = :failed, #retryable = :retryable, #ttl = :ttl"
+        + (", #error = :error" if noted else "")
+        + " REMOVE #in_progress_expires_at"
+    )
+    request = change(
+        table, pk, request_id, owner, update, failed="FAILED", retryable=retryable, ttl=now() + REQUEST_BUFFER, **noted
+    )
     return changed(table, pk, request_id, owner, request, lambda row: row.status == "FAILED")
 
 
@@ -359,6 +446,7 @@ def verdict(meta):
 
 
 # --- The commands: each returns what to print; exit_code says what the outcome means to a shell ---
+
 
 def run_key(options):
     return {"outcome": "done", "pk": options["pk"]}
@@ -378,8 +466,12 @@ def run_acquire(options):
     if not acquired:
         return {"outcome": "held", "lease_expires_at": table.lease(options["pk"]).lease_expires_at}
     lease, started = acquired
-    return {"outcome": "acquired", "lease_token": lease.lease_token, "lease_expires_at": lease.lease_expires_at,
-            "acquired_at": started}
+    return {
+        "outcome": "acquired",
+        "lease_token": lease.lease_token,
+        "lease_expires_at": lease.lease_expires_at,
+        "acquired_at": started,
+    }
 
 
 def run_refresh(options):
@@ -392,8 +484,14 @@ def run_release(options):
 
 
 def run_publish(options):
-    meta = FaceTheoryCacheMetadata(options["pk"], "META", options["s3-key"], options.get("generated-at", now()),
-                                   options["revalidate"], options.get("etag"))
+    meta = FaceTheoryCacheMetadata(
+        options["pk"],
+        "META",
+        options["s3-key"],
+        options.get("generated-at", now()),
+        options["revalidate"],
+        options.get("etag"),
+    )
     if "ttl-seconds" in options:
         if options["ttl-seconds"] < options["revalidate"]:
             raise Failure("--ttl-seconds ends inside --revalidate: the table would delete a fresh page", USAGE)
@@ -452,9 +550,14 @@ def run_contend(options):
             meta = FaceTheoryCacheMetadata(pk, "META", f"python/{uuid.uuid4()}.html", generated_at, 60)
             if publish(table, lease.lease_token, meta):
                 published += 1
-                entry = {"language": "python", "lease_token": lease.lease_token, "acquired_at": started,
-                         "generated_at": meta.generated_at, "s3_key": meta.s3_key,
-                         "previous_s3_key": before.s3_key or ""}
+                entry = {
+                    "language": "python",
+                    "lease_token": lease.lease_token,
+                    "acquired_at": started,
+                    "generated_at": meta.generated_at,
+                    "s3_key": meta.s3_key,
+                    "previous_s3_key": before.s3_key or "",
+                }
                 log.write(json.dumps(entry) + "\n")
                 log.flush()
     return {"outcome": "done", "published": published}
