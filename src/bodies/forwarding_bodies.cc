@@ -18,7 +18,7 @@ Task<Result<void>> ForwardingBodies::do_write(std::string key, Body body) {
 }
 
 Task<Result<std::optional<Body>>> ForwardingBodies::do_read(std::string key) {
-  return inner_->read(std::move(key));
+  return read_from(*inner_, std::move(key));
 }
 
 Task<Result<void>> ForwardingBodies::do_remove(std::string key) {

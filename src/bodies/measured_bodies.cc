@@ -16,7 +16,7 @@ Task<Result<void>> MeasuredBodies::do_write(std::string key, Body body) {
 }
 
 Task<Result<std::optional<Body>>> MeasuredBodies::do_read(std::string key) {
-  return measure(observer_, "read", clock_, inner().read(std::move(key)));
+  return measure(observer_, "read", clock_, read_from(inner(), std::move(key)));
 }
 
 Task<Result<void>> MeasuredBodies::do_remove(std::string key) {

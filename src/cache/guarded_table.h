@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
+
 #include "facetheory/cache/write_breaker.h"
 #include "facetheory/table/table.h"
 

@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 
+#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/marks.h"
 
 namespace facetheory {

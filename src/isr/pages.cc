@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/marks.h"
 
 namespace facetheory {

@@ -12,6 +12,7 @@
 #include "facetheory/isr/evict.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/marks.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/partner_object.h"
 #include "facetheory/isr/partners.h"
