@@ -95,13 +95,13 @@ MISTAKES = [
     ),
     Mistake(
         "forgetting that a page from the future was purged",
-        "isr/invalidate.cc",
+        "isr/verdict.cc",
         "if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;",
         "if (judged.s3_key != page.pk) co_return false;",
     ),
     Mistake(
         "closing a page and believing the time that it claims",
-        "isr/invalidate.cc",
+        "isr/verdict.cc",
         "ahead ? now : meta.newest_generation()",
         "ahead ? meta.newest_generation() : meta.newest_generation()",
     ),
@@ -253,13 +253,13 @@ MISTAKES = [
     ),
     Mistake(
         "closing the window of a page that has changed",
-        "isr/invalidate.cc",
+        "isr/verdict.cc",
         "return same_row(meta) && attr(\"pinned\").not_exists();",
         "return attr(\"pinned\").not_exists();",
     ),
     Mistake(
         "closing the window of a page that is pinned",
-        "isr/invalidate.cc",
+        "isr/verdict.cc",
         "return same_row(meta) && attr(\"pinned\").not_exists();",
         "return same_row(meta);",
     ),
@@ -619,16 +619,16 @@ MISTAKES = [
     # --- one invalidation, one render
     Mistake(
         "reading no mark of the tenant where marks are read by themselves",
-        "isr/invalidate.cc",
+        "isr/marks.cc",
         "tags.emplace_back();  // The tenant as a whole.\n  return marks_of_tags",
         "return marks_of_tags",
         protocol("*HistoryTest*/memory"),
     ),
     Mistake(
         "judging without the mark of the tenant",
-        "isr/invalidate.cc",
-        'meta_key(tag_pk(page.tenant, ""))',
-        'meta_key(tag_pk(page.tenant, "of nobody"))',
+        "isr/marks.cc",
+        'add_mark_rows(page.tenant, "", rows);',
+        'add_mark_rows(page.tenant, "of nobody", rows);',
     ),
     Mistake(
         "asking DynamoDB for one row after the other",
@@ -877,8 +877,8 @@ MISTAKES = [
     Mistake(
         "leaving what COMMAND has started when regenerate is killed",
         "cli/subprocess.cc",
-        "if (n <= 0) ::kill(-group, SIGKILL);",
-        "",
+        "if (::read(0, &byte, 1) <= 0) kill_all(report.command);",
+        "static_cast<void>(::read(0, &byte, 1));",
         cli("the command dies with a regenerate that is killed"),
     ),
     Mistake(
@@ -891,13 +891,13 @@ MISTAKES = [
     Mistake(
         "writing an etag without quotes",
         "cli/page_options.cc",
-        "etag_ = quoted ? value : '\"' + value + '\"';",
+        "etag_ = (weak ? \"W/\\\"\" : \"\\\"\") + std::string(inside) + '\"';",
         "etag_ = value;",
         cli("an etag is quoted"),
     ),
     Mistake(
         "leasing for as long as visitors wait",
-        "cache/engine.h",
+        "cache/page_policy.h",
         "std::chrono::seconds lease{10};",
         "std::chrono::seconds lease{30};",
         (("src/site/site_test",),),

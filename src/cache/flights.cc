@@ -13,9 +13,9 @@
 #include <boost/system/system_error.hpp>
 
 #include "facetheory/base/log.h"
-#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/rendered_elsewhere.h"
+#include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {

@@ -10,6 +10,7 @@
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/pages.h"
 #include "facetheory/isr/repeat.h"
+#include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "facetheory/isr/body_key.h"
 #include "facetheory/isr/body_references.h"
-#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
+#include "facetheory/isr/verdict.h"
 #include "facetheory/table/validate.h"
 
 namespace facetheory {

@@ -8,7 +8,7 @@
 // nobody knew before the render, and where a writer that knows no tags has replaced META. A time that has not come yet,
 // beyond what clocks may differ by, says nothing: then every mark counts. Once it has come, nobody can tell any more
 // that it was a lie; so whoever meets such a page while it still is one writes the verdict down (keep_verdict in
-// invalidate.h).
+// verdict.h).
 #pragma once
 
 #include <chrono>

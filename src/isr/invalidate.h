@@ -23,9 +23,6 @@ struct Invalidated {
 struct InvalidationPinned {};  // The page is pinned; unpin it first, or purge.
 using InvalidateOutcome = std::variant<Invalidated, InvalidationPinned>;
 
-// Of whoever changes a page that it has judged: META is that very row, and not pinned.
-Condition still(const MetaRow& meta);
-
 Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page);
 
 // Removes the pointer; kept versions stay for a rollback.
@@ -40,21 +37,6 @@ Task<Result<TagRow>> mark_tag(const Isr& isr, std::string tenant, std::string ta
 
 // The row as a mark that is set now would leave it.
 TagRow marked_now(const Isr& isr, TagRow row, MarkKind kind);
-
-// Tells readers who know only META that a mark has made the page stale: closes its window, if META is still the
-// one that was judged; otherwise it is false. Never touches LOCK.
-Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged);
-
-// Of a page that claims to be from the future every mark counts, but only until that time has come: then it would be
-// fresh again. So whoever meets one that a mark has made stale or missing closes its window, or removes META, if META
-// is still the one that was judged. True: it was written. Of any other page nothing is. An error is not told: whoever
-// comes next tries again.
-Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict);
-
-// A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it; and a page whose
-// time has not come yet would outlive the purge. Removes such a META, as purging the page itself does, if it is still
-// the one that was judged; otherwise it is false. Never touches LOCK.
-Task<Result<bool>> remove_purged(const Isr& isr, Page page, MetaRow judged);
 
 struct Withdrawn {
   bool had_page = false;

@@ -7,8 +7,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/marks.h"
+#include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {

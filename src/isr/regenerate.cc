@@ -10,6 +10,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/repeat.h"
+#include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {

@@ -6,7 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/log.h"
-#include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {

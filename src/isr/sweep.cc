@@ -11,7 +11,6 @@
 #include "facetheory/isr/body_references.h"
 #include "facetheory/isr/evict.h"
 #include "facetheory/isr/freshness.h"
-#include "facetheory/isr/invalidate.h"
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/page.h"
 #include "facetheory/isr/partner_object.h"
@@ -19,6 +18,7 @@
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/repeat.h"
 #include "facetheory/isr/rows.h"
+#include "facetheory/isr/verdict.h"
 #include "facetheory/table/validate.h"
 
 namespace facetheory {

@@ -1,3 +1,5 @@
+#include "facetheory/isr/verdict.h"
+
 #include "tests/protocol/protocol_suite.h"
 
 namespace facetheory::test {

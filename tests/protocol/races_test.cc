@@ -1,5 +1,6 @@
 // What happens between two steps: somebody else acts at the worst moment, each time the same.
 #include "facetheory/bodies/forwarding_bodies.h"
+#include "facetheory/isr/verdict.h"
 
 #include "tests/protocol/protocol_suite.h"
 

@@ -18,6 +18,7 @@
 #include "facetheory/isr/released_bodies.h"
 #include "facetheory/isr/requests.h"
 #include "facetheory/isr/sweep.h"
+#include "facetheory/isr/verdict.h"
 
 #include "tests/simulation/fleet.h"
 
