@@ -336,7 +336,7 @@ TEST_F(EngineTest, PageThatCannotBeStoredIsForWhoeverItWasRenderedFor) {
   ASSERT_TRUE(pass_until([&] { return asked.is_answered(); }));
   EXPECT_EQ(asked.get(), "uncached: page 1");
   EXPECT_EQ(renders_, 1);
-  ASSERT_TRUE(eventually([&] { return engine_->gauges().flights == 0; }));  // It still tries to write.
+  ASSERT_TRUE(pass_until([&] { return engine_->gauges().flights == 0; }));  // It still tries to write.
   script_->clear();
   EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
 }
@@ -352,7 +352,7 @@ TEST_F(EngineTest, PageThatCannotBeStoredIsRenderedAnewForEachWhoJoined) {
   ASSERT_TRUE(pass_until([&] { return first.is_answered() && joined.is_answered(); }));
   EXPECT_EQ(first.get(), "uncached: page 1");
   EXPECT_EQ(joined.get(), "uncached: page 2");
-  ASSERT_TRUE(eventually([&] { return engine_->gauges().flights == 0; }));
+  ASSERT_TRUE(pass_until([&] { return engine_->gauges().flights == 0; }));
   script_->clear();
   EXPECT_EQ(*run(get_meta(others_, page_, Consistency::strong)), std::nullopt);
 }
