@@ -35,6 +35,7 @@
 #include "facetheory/service/admin.h"
 #include "facetheory/service/cleanup.h"
 #include "facetheory/service/folder_watch.h"
+#include "facetheory/service/loop_watch.h"
 #include "facetheory/service/partner_watch.h"
 #include "facetheory/service/storage_budget.h"
 #include "facetheory/service/store_warnings.h"
@@ -209,6 +210,7 @@ class Service::State {
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpServer> admin_server_;
   FolderWatch folders_;
+  LoopWatch loops_{options_.clock};
   std::unique_ptr<Watchdog> watchdog_;
 };
 
@@ -306,6 +308,10 @@ Result<void> Service::State::start_admin() {
                                             "the render of " + overdue->page + " has hung for " +
                                                 std::to_string(age.count()) +
                                                 " s; restart the gateway if it stays so"};
+                          }});
+  parts.checks.push_back({"loops", [this]() -> Task<Result<void>> {
+                            if (auto trouble = loops_.trouble()) co_return *std::move(trouble);
+                            co_return Result<void>{};
                           }});
   std::vector<EventLoop> loops{{background_.executor(), whole_requests(admin_handler(std::move(parts)))}};
   admin_server_ = std::make_unique<HttpServer>(std::move(loops));
@@ -452,6 +458,7 @@ Result<void> Service::State::start() {
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
+    loops_.add("serving " + std::to_string(i + 1), fronts_.back()->thread.executor());
     Gateway& gateway = *fronts_.back()->gateway;
     loops.push_back({fronts_.back()->thread.executor(),
                      [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
@@ -468,7 +475,9 @@ Result<void> Service::State::start() {
     if (!port) return std::move(port).error();
     listening_.push_back({address.host, *port});
   }
+  loops_.add("background", background_.executor());
   watchdog_ = std::make_unique<Watchdog>([this] {
+    loops_.look();
     folders_.look();
     partners_->look_again();
     engine_->try_writing_again();
