@@ -294,6 +294,40 @@ TEST_F(GatewayStreaming, EveryHintReachesTheFirstClientInOrder) {
   EXPECT_EQ(read_reply(client).body, "page");
 }
 
+TEST_F(GatewayStreaming, HintsReachTheClientAlsoWhenTheAnswerFollowsAtOnce) {
+  for (const int status : {200, 500}) {  // A page that is stored, and an answer that is not.
+    service_.reset();                    // Before its origin.
+    start([status](Peer& peer) {
+      while (peer.read_request())
+        peer.write("HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n" +
+                   http_answer(status, "page"));
+    });
+    RawClient client(port());
+    client.send(asking("GET", "Connection: close\r\n"));
+    const std::string all = client.rest();
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 103 ")) << status;
+    EXPECT_THAT(all, HasSubstr("Link: </style.css>; rel=preload\r\n")) << status;
+    EXPECT_THAT(all, HasSubstr("\r\n\r\nHTTP/1.1 " + std::to_string(status))) << status;
+    EXPECT_TRUE(all.ends_with("\r\n\r\npage")) << status;
+    EXPECT_EQ(asked(), 1U) << status;
+    if (status != 200) continue;
+    const Reply hit = ask();  // Without hints, which were for the first client.
+    EXPECT_EQ(hit.status, 200);
+    EXPECT_EQ(hit.state(), "hit");
+  }
+}
+
+TEST_F(GatewayStreaming, TrailersOfAnAnswerThatIsNotStoredReachWhoTakesThem) {
+  start([](Peer& peer) {
+    while (peer.read_request())
+      peer.write("HTTP/1.1 500 Internal Server Error\r\n" + kChunked +
+                 "4\r\noops\r\n0\r\nX-Checksum: 7\r\n\r\n");
+  });
+  RawClient client(port());
+  client.send(asking("GET", "TE: trailers\r\nConnection: TE\r\n"));
+  EXPECT_THAT(client.until("X-Checksum: 7\r\n\r\n"), HasSubstr("4\r\noops\r\n0\r\n"));
+}
+
 // The best of several: what else runs on the machine is not what is tested.
 TEST_F(GatewayStreaming, TheFirstByteComesWithinFiftyMillisecondsOfTheOrigins) {
   start(in_two_halves("Cache-Control: max-age=60\r\n"));
@@ -406,7 +440,7 @@ TEST_F(GatewayStreaming, OnlySoManyAnswersForOneClientAreOnTheirWayAndPagesAreRe
       peer.write("0\r\n\r\n");
     }
   });
-  const auto ask_private = [this](RawClient& client, int number) {
+  const auto ask_private = [](RawClient& client, int number) {
     client.send("GET /private" + std::to_string(number) + " HTTP/1.1\r\nHost: site.test\r\n\r\n");
   };
   RawClient first(port());

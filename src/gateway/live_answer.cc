@@ -232,6 +232,11 @@ Task<LiveAnswer::Next> LiveAnswer::next() {
   }
 }
 
+std::deque<LiveHint> LiveAnswer::take_hints() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(hints_, {});
+}
+
 // In the order in which a client must get them. The mutex is held.
 std::optional<LiveAnswer::Next> LiveAnswer::take() {
   if (!hints_.empty()) {

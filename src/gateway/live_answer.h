@@ -106,6 +106,8 @@ class LiveAnswer {
   // Set when there is something to take, or nothing will come.
   const std::shared_ptr<Event>& readable() const { return readable_; }
   Task<Next> next();
+  // Those that nobody has taken yet; for a request that is answered otherwise than by what comes here.
+  std::deque<LiveHint> take_hints();
   // Returns when the client is to be let go (LiveMemory), or has left.
   Task<void> until_let_go();
   void leave();

@@ -133,13 +133,14 @@ Task<RequestAnswer::Step> RequestAnswer::serve(PageVisit& visit, Served served,
       break;
     case ServedAs::failed:
     case ServedAs::uncached:
-      co_await serve_unstored(visit, std::move(served), live);
+      co_await serve_unstored(visit, std::move(served), *live);
       break;
     case ServedAs::hit:
     case ServedAs::miss:
     case ServedAs::wait_hit:
     case ServedAs::stale:
     case ServedAs::stale_metadata_error: {
+      co_await send_hints(*live);
       Headers trailers = live->trailers();
       co_await send_page(visit, std::move(served), std::move(trailers));
       break;
@@ -192,13 +193,12 @@ Task<void> RequestAnswer::serve_absent(Forwarded forwarded) {
 }
 
 // What the origin has answered for this request, and what no page is made of.
-Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served,
-                                         const std::shared_ptr<LiveAnswer>& live) {
+Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAnswer& live) {
   const Forwarded forwarded = visit.forwarded().value_or(Forwarded::uri_miss);
   const BodyMetadata& metadata = served.body->metadata;
   if (metadata.status == 0) {
     Streaming streaming{visit.page(), forwarded};
-    const bool streamed = co_await stream(*live, visit.fields(), std::move(streaming));
+    const bool streamed = co_await stream(live, visit.fields(), std::move(streaming));
     if (!streamed) co_await pass("it is not for everybody, or larger than pages may be", forwarded);
     co_return;
   }
@@ -210,7 +210,19 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served,
   ServerResponse response = unstored_head(metadata, forwarded, served.retry_at);
   response.body = served.body->bytes;
   response.keep_alive = served.body;
-  [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
+  co_await send_hints(live);
+  Headers trailers = live.trailers();
+  co_await send_whole(std::move(response), std::move(trailers));
+}
+
+// What the origin said before an answer that came too soon to be sent while it came.
+Task<void> RequestAnswer::send_hints(LiveAnswer& live) {
+  const std::deque<LiveHint> hints = live.take_hints();
+  for (const LiveHint& hint : hints) {
+    Headers fields = end_to_end(hint.headers);
+    auto sent = co_await exchange_.interim(hint.status, std::move(fields));
+    if (!sent) co_return;  // The client has left, as the answer itself will find.
+  }
 }
 
 Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, Headers trailers) {

@@ -44,7 +44,8 @@ class RequestAnswer {
   Task<Step> serve_live(PageVisit& visit, bool no_room, LiveAnswer& live);
   Task<void> serve_error(PageVisit& visit, Error error, const std::shared_ptr<LiveAnswer>& live);
   Task<void> serve_absent(Forwarded forwarded);
-  Task<void> serve_unstored(PageVisit& visit, Served served, const std::shared_ptr<LiveAnswer>& live);
+  Task<void> serve_unstored(PageVisit& visit, Served served, LiveAnswer& live);
+  Task<void> send_hints(LiveAnswer& live);
   Task<void> send_page(PageVisit& visit, Served served, Headers trailers);
   Task<void> send_whole(ServerResponse response, Headers trailers);
 
