@@ -444,6 +444,7 @@ Task<Result<std::string_view>> ServerConnection::read() {
 // The end of what the client sends is not its end: only a connection that broke counts. Asio's wait_error returns for
 // urgent data, too, and would do so again and again.
 Task<void> ServerConnection::client_left() {
+  loop_->bound.check();
   error_code error;
   co_await socket_.asios().async_wait(tcp::socket::wait_error,
                                       asio::redirect_error(asio::use_awaitable, error));
@@ -455,6 +456,7 @@ Task<void> ServerConnection::client_left() {
 }
 
 std::stop_token ServerConnection::probably_left() {
+  loop_->bound.check();
   if (!leaving_.stop_possible()) leaving_ = std::stop_source();
   return leaving_.get_token();
 }
