@@ -39,8 +39,10 @@ announced() {
 # ask CURL_ARGUMENT...: one request, on one line: status, how it was served, how long it took, what the page says.
 ask() {
   local status seconds state
-  read -r status seconds < <(curl -sS --max-time 30 -D "$folder/head" -o "$folder/body" -w '%{http_code} %{time_total}\n' "$@")
+  read -r status seconds < <(
+    curl -sS --max-time 30 -D "$folder/head" -o "$folder/body" -w '%{http_code} %{time_total}\n' "$@")
   state=$(sed -n 's/^x-facetheory-isr: *\([a-z-]*\).*/\1/Ip' "$folder/head")
-  printf '  %-52s %s %-9s %6.0f ms  %s\n' "curl ${*#"http://"}" "$status" "$state" "$(echo "$seconds" | awk '{ print $1 * 1000 }')" \
+  printf '  %-52s %s %-9s %6.0f ms  %s\n' "curl ${*#"http://"}" "$status" "$state" \
+    "$(echo "$seconds" | awk '{ print $1 * 1000 }')" \
     "$(sed -n 's/.*<p>\(.*\)<\/p>.*/\1/p' "$folder/body" | head -n 1)"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The hook commit-msg refuses what CONTRIBUTING.md asks not to write, and nothing else; Git runs it where it is set up."""
+"""The hook commit-msg refuses what CONTRIBUTING.md asks not to write, and nothing else; Git runs it where it is set
+up."""
 import pathlib
 import subprocess
 import sys

@@ -192,15 +192,18 @@ MISTAKES = [
     Mistake(
         "invalidating a page and leaving its lease",
         "isr/invalidate.cc",
-        "    items.emplace_back(Delete{lock_key(page.pk)});\n    auto transacted = co_await transact_repeatedly(isr, std::move(items));\n"
+        "    items.emplace_back(Delete{lock_key(page.pk)});\n"
+        "    auto transacted = co_await transact_repeatedly(isr, std::move(items));\n"
         "    if (!transacted) co_return std::move(transacted).error();\n"
         "    if (std::holds_alternative<Committed>(transacted->outcome)) {\n"
-        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n    co_await pause(isr, attempt);\n  }\n"
+        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n"
+        "    co_await pause(isr, attempt);\n  }\n"
         "  co_return restless(page);\n}\n\nTask<Result<Invalidated>> purge",
         "    auto transacted = co_await transact_repeatedly(isr, std::move(items));\n"
         "    if (!transacted) co_return std::move(transacted).error();\n"
         "    if (std::holds_alternative<Committed>(transacted->outcome)) {\n"
-        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n    co_await pause(isr, attempt);\n  }\n"
+        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n"
+        "    co_await pause(isr, attempt);\n  }\n"
         "  co_return restless(page);\n}\n\nTask<Result<Invalidated>> purge",
     ),
     Mistake(

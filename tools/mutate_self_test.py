@@ -1,4 +1,5 @@
-"""The rules of tools/mutate, end to end: a small tree with a build of its own, a mistake of each kind in it, and what is said of them."""
+"""The rules of tools/mutate, end to end: a small tree with a build of its own, a mistake of each kind in it, and what
+is said of them."""
 import os
 import pathlib
 import subprocess
@@ -9,7 +10,8 @@ MUTATE = pathlib.Path(__file__).resolve().parent / "mutate"
 
 # A test that passes as long as add() adds. BASELINE tells it to fail or to go on for ever without any mistake.
 FILES = {
-    "src/isr/add.cc": '#include "facetheory/isr/twice.h"\n\nint add(int a, int b) { return a + b; }\nint idle(int a) { return a; }\n'
+    "src/isr/add.cc": '#include "facetheory/isr/twice.h"\n\nint add(int a, int b) { return a + b; }\n'
+    'int idle(int a) { return a; }\n'
     "int four() { return twice(2); }\n",
     "src/isr/twice.h": "#pragma once\ninline int twice(int a) { return a * 2; }\n",
     "src/isr/test.cc": """#include <cstdio>
@@ -28,7 +30,8 @@ int main() {
 """,
     # A compiler that takes for ever over what says SLOW.
     "compile.sh": "#!/bin/sh\nfor source; do :; done\n"
-    "if grep -q SLOW \"$(sed -n 's/^#include \"\\(.*\\)\"$/\\1/p' \"$source\")\" \"$source\" 2>/dev/null; then sleep 60; fi\nexec c++ \"$@\"\n",
+    "if grep -q SLOW \"$(sed -n 's/^#include \"\\(.*\\)\"$/\\1/p' \"$source\")\" \"$source\" 2>/dev/null; "
+    "then sleep 60; fi\nexec c++ \"$@\"\n",
     "build/release/build.ninja": """rule compile
   command = sh ROOT/compile.sh -O2 -IROOT/include -o $out -c $in
 rule archive

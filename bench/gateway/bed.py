@@ -167,8 +167,9 @@ class Bed:
         return int(fetch(self.origin_port, "/__count").body)
 
     def settle(self):
-        """Waits until the origin has nothing to do any more, since pages that expired in the window before may still be rendered, and
-        until all that was written is on the disk: no server pays for what another one left to the kernel to write."""
+        """Waits until the origin has nothing to do any more, since pages that expired in the window before may still be
+        rendered, and until all that was written is on the disk: no server pays for what another one left to the kernel
+        to write."""
         for _ in range(100):
             before = self.renders()
             time.sleep(0.1)

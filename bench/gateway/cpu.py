@@ -49,7 +49,8 @@ def cores():
 
 
 def resident(root):
-    """MiB that a process holds: its own (anonymous), and pages of files, which the kernel may take back when it needs them."""
+    """MiB that a process holds: its own (anonymous), and pages of files, which the kernel may take back when it needs
+    them."""
     own, files = 0, 0
     for pid in tree(root):
         try:

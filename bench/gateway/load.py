@@ -1,10 +1,10 @@
 """One window: wrk on its core asks a server on its own for a few seconds, and what both did is read from /proc.
 
-A window is clean when the host took less than 5 % of a core away (0.5 % where p99 is what counts: more than that is p99) and
-either the server or wrk used at least 85 % of its core: then the one that was slower set the pace, and not somebody else's
-work. A paced window leaves both idle on purpose, so that there the rest of the machine must be idle instead. A window is void
-when a request failed, the bytes are not those that were expected, or the origin was asked although every request should have
-been a hit."""
+A window is clean when the host took less than 5 % of a core away (0.5 % where p99 is what counts: more than that is
+p99) and either the server or wrk used at least 85 % of its core: then the one that was slower set the pace, and not
+somebody else's work. A paced window leaves both idle on purpose, so that there the rest of the machine must be idle
+instead. A window is void when a request failed, the bytes are not those that were expected, or the origin was asked
+although every request should have been a hit."""
 import json
 import os
 import pathlib
@@ -47,8 +47,8 @@ def head(headers):
 
 
 class Load:
-    """What wrk asks for. `paths` is one path, or a pair (prefix, numbers): pages of which the file of numbers is drawn in turn, or,
-    when numbers is an int, any below it with equal chance."""
+    """What wrk asks for. `paths` is one path, or a pair (prefix, numbers): pages of which the file of numbers is drawn
+    in turn, or, when numbers is an int, any below it with equal chance."""
 
     def __init__(self, folder, name, paths, headers=None, connections=CONNECTIONS, pause_ms=0):
         self.name = name
@@ -120,7 +120,8 @@ def run_wrk(load, port, seconds, core):
 
 
 def measure(bed, peer, load, seconds, expected_bytes=None, renders=None, clean_steal=CLEAN_STEAL):
-    """A window. `expected_bytes`: of each answer, with its head. `renders`: how many the origin must give at least; None: none at all."""
+    """A window. `expected_bytes`: of each answer, with its head. `renders`: how many the origin must give at least;
+    None: none at all."""
     bed.settle()
     renders_before, cores_before, origin_before = bed.renders(), cpu.cores(), bed.origin_seconds()
     server_before, began = peer.seconds(), time.monotonic()

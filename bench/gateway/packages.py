@@ -1,4 +1,5 @@
-"""Where the peers come from: the PATH, or else Debian's packages, unpacked into a folder of the build and not installed."""
+"""Where the peers come from: the PATH, or else Debian's packages, unpacked into a folder of the build and not
+installed."""
 import os
 import pathlib
 import shutil
@@ -43,8 +44,8 @@ def obtain(peer, cache):
         return found, {}
     folder = pathlib.Path(cache) / peer
     remedy = (
-        f"gateway_bench: no {name}. Install the package {packages[0]}, or run apt-get update as root and try again, or leave "
-        f"it out: --peers"
+        f"gateway_bench: no {name}. Install the package {packages[0]}, or run apt-get update as root and try again, "
+        f"or leave it out: --peers"
     )
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)

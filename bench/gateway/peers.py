@@ -1,5 +1,5 @@
-"""The servers, one class each: writes its configuration, starts it, knows its processes. All get the same origin, one core and
-one worker; none writes an access log, and none closes a client's connection by itself."""
+"""The servers, one class each: writes its configuration, starts it, knows its processes. All get the same origin, one
+core and one worker; none writes an access log, and none closes a client's connection by itself."""
 import pathlib
 import re
 import subprocess
@@ -60,8 +60,8 @@ class Ours(Peer):
     name = "ours"
     title = "facetheory"
     setup = (
-        "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` too, but for "
-        "Zipf (2 GiB, as much as HAProxy) and growth"
+        "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` "
+        "too, but for Zipf (2 GiB, as much as HAProxy) and growth"
     )
 
     def __init__(self, bed, options, memory=None, data=None):
@@ -115,8 +115,9 @@ class Nginx(Packaged):
     name = "nginx"
     title = "nginx"
     setup = (
-        "`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache` for half as many files as it "
-        "may open, `keepalive_requests` without limit, `proxy_cache_lock`, stale pages while they are updated in the background"
+        "`proxy_cache` on the same disk, one worker, `sendfile`, `tcp_nopush`, `open_file_cache` for half as many "
+        "files as it may open, `keepalive_requests` without limit, `proxy_cache_lock`, stale pages while they are "
+        "updated in the background"
     )
 
     def command(self):
@@ -176,8 +177,8 @@ class Haproxy(Packaged):
     name = "haproxy"
     title = "HAProxy"
     setup = (
-        "`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale pages nor lets "
-        "requests wait for one another"
+        "`nbthread 1`, a cache of 2 GiB that takes objects up to 1 MiB, `process-vary on`; it neither serves stale "
+        "pages nor lets requests wait for one another"
     )
 
     def command(self):
@@ -223,12 +224,12 @@ class Varnish(Packaged):
     name = "varnish"
     title = "Varnish"
     setup = (
-        "`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory (`vsl_mask`), grace "
-        "from the origin's `stale-while-revalidate`"
+        "`malloc` storage of 4 GiB, one thread pool, nothing of a request in the log that it keeps in memory "
+        "(`vsl_mask`), grace from the origin's `stale-while-revalidate`"
     )
     unlogged = (
-        "Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct RespProtocol "
-        "RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Hit Length"
+        "Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct "
+        "RespProtocol RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Hit Length"
     ).split()
 
     def command(self):

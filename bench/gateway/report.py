@@ -305,7 +305,8 @@ def write_docs(results, docs):
 
 
 def draw(rows):
-    """Horizontal bars, a group for each size of a page; each group has its own scale, since sizes differ more than servers do."""
+    """Horizontal bars, a group for each size of a page; each group has its own scale, since sizes differ more than
+    servers do."""
     sizes = list(dict.fromkeys(row["workload"] for row in rows))
     left, width, height, gap, y = 110, 430, 20, 6, 48
     parts = []
@@ -328,7 +329,8 @@ def draw(rows):
     whole = left + width + 70
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{y - 10}" viewBox="0 0 {whole} {y - 10}" '
-        'font-family="system-ui, sans-serif" font-size="13" fill="#22262b" role="img" aria-label="Processor time of a hit">\n'
+        'font-family="system-ui, sans-serif" font-size="13" fill="#22262b" role="img" '
+        'aria-label="Processor time of a hit">\n'
         f'<rect width="{whole}" height="{y - 10}" fill="#ffffff"/>\n'
         '<text x="16" y="22" font-size="14">CPU microseconds a hit, one core; less is better</text>\n'
         + "\n".join(parts)

@@ -1,4 +1,5 @@
-"""What is measured. Each function of WORKLOADS gets a Run and the seconds that its rounds may take, and returns rows of figures."""
+"""What is measured. Each function of WORKLOADS gets a Run and the seconds that its rounds may take, and returns rows of
+figures."""
 import itertools
 import os
 import pathlib
@@ -45,8 +46,8 @@ class Run:
         return part
 
     def rounds(self, subjects, allowed, seconds=None, clean=None):
-        """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window, until all have
-        enough clean ones or took the seconds that are allowed; {key: summary of its windows}."""
+        """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window,
+        until all have enough clean ones or took the seconds that are allowed; {key: summary of its windows}."""
         clean = clean or self.options.clean
         began = time.monotonic()
         if self.options.rounds > 1:
@@ -68,7 +69,8 @@ class Run:
 def progress(number, key, window):
     state = window["void"] or ("clean" if window["clean"] else "disturbed")
     return (
-        f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  p99 {window['p99_us']:6} µs"
+        f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  "
+        f"p99 {window['p99_us']:6} µs"
         f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
         f" others {window['foreign']:4.0%}  {state}"
     )
@@ -157,7 +159,8 @@ def same_requests(run, allowed, asked, clean=None):
 
 def hits(run, allowed):
     """One page of 1, of 16 and of 128 KiB."""
-    # What nginx takes for 128 KiB is twice as much in one window as in the next, as BBR paces it or not: five are a lottery.
+    # What nginx takes for 128 KiB is twice as much in one window as in the next, as BBR paces it or not: five are a
+    # lottery.
     clean = 2 * run.options.clean - 1
     return same_requests(
         run, allowed, [Same(f"hit, {size} KiB", f"/{size}k/page") for size in run.options.sizes], clean
@@ -175,13 +178,14 @@ def compressed(run, allowed):
 
 
 def filled(run, server, prefix, count, connections=32, fewer_will_do=False):
-    """Has the pages stored and asked for once more; (how many there are, seconds). Fewer than wanted when the time that filling may take
-    was over."""
+    """Has the pages stored and asked for once more; (how many there are, seconds). Fewer than wanted when the time that
+    filling may take was over."""
     limit = run.options.fill_minutes * 60
     done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
     if done["answered"] < count:
         say(
-            f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, {done['failed']} failed"
+            f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, "
+            f"{done['failed']} failed"
         )
         count = done["answered"] - connections  # The last ones may not have come in their order.
         if done["failed"] or not fewer_will_do or count <= 0:
@@ -283,7 +287,8 @@ def stampede(run, _):
             done["renders"] = run.bed.renders() - before
             results[name].append(done)
             say(
-                f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, {done['failed']} failed"
+                f"  {name:28} {done['renders']:5} renders, all answered after {done['max_ms']:.0f} ms, "
+                f"{done['failed']} failed"
             )
     for name, server in servers.items():
         server.stop()
@@ -297,7 +302,8 @@ def stampede(run, _):
 
 
 def growth(run, allowed):
-    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory. The sizes take turns."""
+    """More and more pages of 1 KiB in ours: cost of a hit, memory, start-up. Kept in a file system in memory. The sizes
+    take turns."""
     with tempfile.TemporaryDirectory(
         prefix="gateway_bench.", dir=memory_folder(sum(run.options.growth_pages))
     ) as folder:
@@ -360,7 +366,8 @@ class GrowthBed:
             "files_mib": full["files_mib"],
         }
         say(
-            f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, of files {full['files_mib']:.0f} MiB"
+            f"  {count:,} pages filled in {seconds:.0f} s: {full['own_mib']:.0f} MiB, "
+            f"of files {full['files_mib']:.0f} MiB"
         )
         self.asking = load.Load(self.run.bed.folder, f"growth-{count}", (self.prefix, count))
         self.size = len(hit(self.run, self.server, self.prefix + "0").raw)
@@ -386,8 +393,8 @@ class GrowthBed:
             "budget_files_mib": held["files_mib"],
         }
         say(
-            f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; with a budget of {GROWTH_BUDGET} MiB it holds "
-            f"{held['own_mib']:.0f} MiB"
+            f"  {self.row['pages']:,} pages: started in {self.row['start_seconds']:.3f} s; "
+            f"with a budget of {GROWTH_BUDGET} MiB it holds {held['own_mib']:.0f} MiB"
         )
 
 

@@ -9,13 +9,15 @@ const html = (title, text) => `<!doctype html>
 <title>${title}</title>
 <h1>${title}</h1>
 <p>${text}</p>
-<nav><a href="/">shop</a> <a href="/products/lamp">lamp</a> <a href="/products/chair">chair</a> <a href="/account">account</a></nav>
+<nav><a href="/">shop</a> <a href="/products/lamp">lamp</a> <a href="/products/chair">chair</a> \
+<a href="/account">account</a></nav>
 `;
 
 async function answer(request, response) {
   const { pathname } = new URL(request.url, "http://site");
   const now = new Date().toISOString().slice(11, 19);
-  const send = (status, headers, body) => response.writeHead(status, { "content-type": "text/html; charset=utf-8", ...headers }).end(body);
+  const send = (status, headers, body) =>
+    response.writeHead(status, { "content-type": "text/html; charset=utf-8", ...headers }).end(body);
 
   if (pathname === "/") return send(200, {}, html("Shop", `${prices.size} products`));
   if (pathname === "/account") {
@@ -30,7 +32,8 @@ async function answer(request, response) {
     return send(200, {}, html(name, `the price of the ${name} is ${prices.get(name)} now`));
   }
   await sleep(500); // three services and a database
-  return send(200, { "cache-tag": `products, product-${name}` }, html(name, `the ${name} costs ${prices.get(name)}, rendered at ${now}`));
+  const text = `the ${name} costs ${prices.get(name)}, rendered at ${now}`;
+  return send(200, { "cache-tag": `products, product-${name}` }, html(name, text));
 }
 
 const server = createServer((request, response) => {

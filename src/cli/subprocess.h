@@ -29,8 +29,8 @@ struct Subprocess {
 
 struct RanCommand {
   bool started = false;  // It was never run: `output` says why; `invalid` if nobody could have run it.
-  Result<std::string>
-      output;  // Its stdout, complete. An error if it exits with anything but 0, is ended by a signal or prints too much.
+  // Its stdout, complete. An error if it exits with anything but 0, is ended by a signal or prints too much.
+  Result<std::string> output;
 };
 // When `stop` is asked to, its group gets SIGTERM and, two seconds later, SIGKILL.
 RanCommand run(const Subprocess& subprocess, std::stop_token stop);

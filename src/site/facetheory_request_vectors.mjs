@@ -67,22 +67,41 @@ function pkOf(pattern, { path, query, fields }) {
 // --- requests
 
 const patterns = ['/', '/news/{slug}', '/shop/{shop}/{Item}', '/docs/{proxy*}', '/files/{proxy+}'];
-const letters = ['a', 'B', 'z9', '%41', '%7E', '~', '%c3%a9', '%C3%A9', '%2F', '%2f', '%20', '+', '%25', '!', "'", '(', '*', '&', '=', ':', '@', ',', 'x.y', '%3B', '%e2%82%ac'];
+const letters = [
+  'a', 'B', 'z9', '%41', '%7E', '~', '%c3%a9', '%C3%A9', '%2F', '%2f', '%20', '+', '%25', '!', "'", '(', '*', '&', '=',
+  ':', '@', ',', 'x.y', '%3B', '%e2%82%ac',
+];
 const segment = () => one(letters) + some(3, () => one(letters)).join('');
 const pathOf = (pattern) =>
   pattern
     .split('/')
-    .map((part) => (/[+*]\}/.test(part) ? [segment(), ...some(2, segment)].join('/') : part.startsWith('{') ? segment() : part))
+    .map((part) =>
+      /[+*]\}/.test(part) ? [segment(), ...some(2, segment)].join('/') : part.startsWith('{') ? segment() : part)
     .join('/');
 
-const names = ['a', 'b', 'B', '%62', 'c', 'utm_source', 'gclid', '1', '10', '2', '%31', 'b%E2%80%8B', '1%E2%80%8B', 'n+m', 'n%20m', '%C3%A9', '', '%', '%zz', '__proto__', 'constructor'];
-const texts = ['', '1', 'x', '%26', '+', '%2B', 'a=b', '%', '%2', '%zz', '%C3%A9', '%E2%82%AC', "it's", '/', '?', '%0A', '%00'];
+const names = [
+  'a', 'b', 'B', '%62', 'c', 'utm_source', 'gclid', '1', '10', '2', '%31', 'b%E2%80%8B', '1%E2%80%8B', 'n+m', 'n%20m',
+  '%C3%A9', '', '%', '%zz', '__proto__', 'constructor',
+];
+const texts = [
+  '', '1', 'x', '%26', '+', '%2B', 'a=b', '%', '%2', '%zz', '%C3%A9', '%E2%82%AC', "it's", '/', '?', '%0A', '%00',
+];
 const parameter = () => one([() => `${one(names)}=${one(texts)}`, () => one(names), () => ''])();
 const queryText = () => one(['', '', '?', '??', '???', '&']) + some(6, parameter).join('&');
 
-const values = ['1', '', '"x"', '"x y"', '"', '""', '"a%22b"', '%20', '%zz', '%', '%C3%A9', '%FF', '%c3', 'a=b', "'q'", '%22x%22', '"un', 'x, y', ' padded '];
+const values = [
+  '1', '', '"x"', '"x y"', '"', '""', '"a%22b"', '%20', '%zz', '%', '%C3%A9', '%FF', '%c3', 'a=b', "'q'", '%22x%22',
+  '"un', 'x, y', ' padded ',
+];
 const crumbs = ['a', 'b', 'A', 'lang', 'lang ', ' lang', 'x-y', '10', '2', '%61', '__proto__x'];
-const cookie = () => one([() => `${one(crumbs)}=${one(values)}`, () => `${one(crumbs)}=${one(values)}`, () => one(crumbs), () => `=${one(values)}`, () => ' '])();
+const cookie = () =>
+  one([
+    () => `${one(crumbs)}=${one(values)}`,
+    () => `${one(crumbs)}=${one(values)}`,
+    () => one(crumbs),
+    () => `=${one(values)}`,
+    () => ' ',
+  ])();
 const cookieField = () => some(5, cookie).join(one([';', '; ', ' ; ']));
 
 // Bytes that are not UTF-8 have no key here.

@@ -599,10 +599,9 @@ class DynamoDbAnswers : public testing::Test {
     return *table_;
   }
   static std::string cancelled(const std::string& reasons) {
-    return http_answer(
-        400,
-        R"({"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"Transaction cancelled","CancellationReasons":[)" +
-            reasons + "]}");
+    return http_answer(400, R"({"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",)"
+                            R"("Message":"Transaction cancelled","CancellationReasons":[)" +
+                                reasons + "]}");
   }
   Result<TransactOutcome> transact_two(std::vector<std::string> answers) {
     return run(answering(std::move(answers)).transact({Delete{{"p", "1"}}, Delete{{"p", "2"}}}, "token"));
@@ -616,7 +615,8 @@ class DynamoDbAnswers : public testing::Test {
 
 TEST_F(DynamoDbAnswers, AFailedConditionDecidesOverAConflictBesideIt) {
   const auto outcome = transact_two({cancelled(
-      R"({"Code":"TransactionConflict","Message":"busy"},{"Code":"ConditionalCheckFailed","Item":{"pk":{"S":"p"},"sk":{"S":"2"},"n":{"N":"7"}}})")});
+      R"({"Code":"TransactionConflict","Message":"busy"},)"
+      R"({"Code":"ConditionalCheckFailed","Item":{"pk":{"S":"p"},"sk":{"S":"2"},"n":{"N":"7"}}})")});
   ASSERT_TRUE(outcome.has_value()) << to_string(outcome.error());
   const auto* why = std::get_if<Cancelled>(&*outcome);
   ASSERT_NE(why, nullptr);
@@ -637,8 +637,9 @@ TEST_F(DynamoDbAnswers, AThrottledTransactionIsRepeated) {
 }
 
 TEST_F(DynamoDbAnswers, AValidationErrorAmongTheReasonsIsInvalidWithItsMessage) {
-  const Error error = error_of(transact_two({cancelled(
-      R"({"Code":"ConditionalCheckFailed"},{"Code":"ValidationError","Message":"Item size to update has exceeded"})")}));
+  const Error error = error_of(transact_two(
+      {cancelled(R"({"Code":"ConditionalCheckFailed"},)"
+                 R"({"Code":"ValidationError","Message":"Item size to update has exceeded"})")}));
   EXPECT_EQ(error.code, ErrorCode::invalid) << to_string(error);
   EXPECT_THAT(error.message, HasSubstr("Item size to update has exceeded"));
   EXPECT_EQ(requests(), 1U);
@@ -651,9 +652,9 @@ TEST_F(DynamoDbAnswers, ReasonsThatDoNotMatchTheItemsAreCorrupt) {
 }
 
 TEST_F(DynamoDbAnswers, AValidationExceptionIsInvalidWithItsMessage) {
-  Table& table = answering({http_answer(
-      400,
-      R"({"__type":"com.amazon.coral.validate#ValidationException","message":"The number of conditions on the keys is invalid"})")});
+  Table& table =
+      answering({http_answer(400, R"({"__type":"com.amazon.coral.validate#ValidationException",)"
+                                  R"("message":"The number of conditions on the keys is invalid"})")});
   const Error error = error_of(run(table.get({"p", "s"}, Consistency::strong)));
   EXPECT_EQ(error.code, ErrorCode::invalid) << to_string(error);
   EXPECT_THAT(error.message, HasSubstr("The number of conditions on the keys is invalid"));

@@ -361,7 +361,8 @@ def a_lease_is_acquired_refreshed_and_released(cli):
 
 def without_json_a_lease_is_its_token_alone(cli):
     answer = cli.shell(
-        "token=$($FT lease acquire /x --for 1m) && $FT lease refresh /x --token $token && $FT lease release /x --token $token"
+        "token=$($FT lease acquire /x --for 1m) && $FT lease refresh /x --token $token && "
+        "$FT lease release /x --token $token"
     )
     same(answer.code, 0)
     same(
@@ -1088,7 +1089,8 @@ def pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_r
     same("2 pages" in cli.plain(*words).out.decode(), True)
     cli.file(
         "facetheory.toml",
-        b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\ntags = ['news']\n",
+        b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\n"
+        b"tags = ['news']\n",
     )
     answer = cli(*words).is_("invalidated", seen=1, closed=1, untold=1)
     same("1 page whose META another writer has replaced" in answer["reaches"], True)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What `facetheory doctor` finds out about stores: those that are as they should be, and servers that keep one promise less.
+"""What `facetheory doctor` finds out about stores: those that are as they should be, and servers that keep one promise
+less.
 
     doctor_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -231,7 +232,8 @@ def a_folder_that_cannot_be_written_is_told(cli, _):
 
 
 class Spoiled(http.server.ThreadingHTTPServer):
-    """DynamoDB Local, but `spoil(operation, request)` may change a request, or give the code of the error that answers it."""
+    """DynamoDB Local, but `spoil(operation, request)` may change a request, or give the code of the error that answers
+    it."""
 
     daemon_threads = True
 

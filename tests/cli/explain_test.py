@@ -16,7 +16,8 @@ from harness import Cli, Gateway, same, until
 
 
 class Origin(http.server.ThreadingHTTPServer):
-    """Pages that say how often they were asked for. /greeting is one for each language, /broken fails once `broken` is set."""
+    """Pages that say how often they were asked for. /greeting is one for each language, /broken fails once `broken` is
+    set."""
 
     daemon_threads = True
 
@@ -55,7 +56,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def site(cli, lines="", revalidate="1h", top=""):
-    """An origin and a gateway; `explain` is asked with the gateway's own configuration, and its URL before every path."""
+    """An origin and a gateway; `explain` is asked with the gateway's own configuration, and its URL before every
+    path."""
     with Origin() as origin:
         cli.file(
             "facetheory.toml",

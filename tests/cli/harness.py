@@ -60,7 +60,10 @@ class Answer:
         return self
 
     def __str__(self):
-        return f"{' '.join(map(str, self.words))}: exit code {self.code}\nstdout: {self.out[:2000]!r}\nstderr: {self.err[:2000]}"
+        return (
+            f"{' '.join(map(str, self.words))}: exit code {self.code}\nstdout: {self.out[:2000]!r}\n"
+            f"stderr: {self.err[:2000]}"
+        )
 
 
 class Cli:
@@ -163,7 +166,8 @@ def is_running(pid):
 
 
 class Gateway:
-    """`facetheory serve` on a free port, in the folder of a Cli. Ends with the block that it stands in, and must end well."""
+    """`facetheory serve` on a free port, in the folder of a Cli. Ends with the block that it stands in, and must end
+    well."""
 
     def __init__(self, cli, *words, admin="off"):
         self.stdout = tempfile.TemporaryFile("w+")  # pylint: disable=consider-using-with

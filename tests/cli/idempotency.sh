@@ -47,7 +47,8 @@ owner=$(field owner_token)
 
 shows "a repetition meanwhile is told that it is in progress" 3 in_progress \
   request claim "$page" --id r-1 --input policy=7 --input locale=en
-shows "the same id with other inputs is refused" 3 mismatch request claim "$page" --id r-1 --input locale=de --input policy=7
+shows "the same id with other inputs is refused" 3 mismatch \
+  request claim "$page" --id r-1 --input locale=de --input policy=7
 
 shows "the worker takes the lease" 0 acquired lease acquire "$page" --for 30s
 token=$(field lease_token)
@@ -57,20 +58,24 @@ shows "it publishes the page and completes the request in one step" 0 published 
 rm -f "${TMPDIR:-/tmp}/idempotency-$$.html"
 published=$(field s3_key)
 
-shows "a repetition afterwards is given the result, and no claim" 3 completed request claim "$page" --id r-1 --input locale=en --input policy=7
+shows "a repetition afterwards is given the result, and no claim" 3 completed \
+  request claim "$page" --id r-1 --input locale=en --input policy=7
 same "which is the page that was published" "$(field result_s3_key)" "$published"
 same "a script that works only with a claim does not work again" \
-  "$(owner=$("$facetheory" request claim "$page" --id r-1 --input locale=en --input policy=7 2>/dev/null) && echo worked || echo "rested:$owner")" \
+  "$(owner=$("$facetheory" request claim "$page" --id r-1 --input locale=en --input policy=7 2>/dev/null) &&
+    echo worked || echo "rested:$owner")" \
   "rested:"
 shows "other inputs are refused still" 3 mismatch request claim "$page" --id r-1 --input locale=de --input policy=7
 shows "a request completes once" 3 lost request complete "$page" --id r-1 --token "$owner" --result another.html
 
 # --- A worker that dies ---
 
-shows "a worker claims a request for two seconds, and extends its claim" 0 claimed request claim "$page" --id r-4 --input a=b --for 2s
+shows "a worker claims a request for two seconds, and extends its claim" 0 claimed \
+  request claim "$page" --id r-4 --input a=b --for 2s
 busy=$(field owner_token)
 shows "for as long as it works" 0 extended request extend "$page" --id r-4 --token "$busy" --for 60s
-shows "a worker claims a request for two seconds, and dies" 0 claimed request claim "$page" --id r-2 --input a=b --for 2s
+shows "a worker claims a request for two seconds, and dies" 0 claimed \
+  request claim "$page" --id r-2 --input a=b --for 2s
 dead=$(field owner_token)
 shows "until then the request is in progress" 3 in_progress request claim "$page" --id r-2 --input a=b
 sleep 3
@@ -85,7 +90,8 @@ shows "the living one completes it" 0 completed request complete "$page" --id r-
 # --- A worker that gives up ---
 
 shows "a worker claims a request" 0 claimed request claim "$page" --id r-3
-shows "it hands the request back" 0 handed_back request fail "$page" --id r-3 --token "$(field owner_token)" --error 'origin is down'
+shows "it hands the request back" 0 handed_back \
+  request fail "$page" --id r-3 --token "$(field owner_token)" --error 'origin is down'
 shows "the request can be claimed anew" 0 claimed request claim "$page" --id r-3
 shows "a worker gives it up for good" 0 given_up request fail "$page" --id r-3 --token "$(field owner_token)" --final
 shows "it cannot be claimed any more" 3 failed request claim "$page" --id r-3

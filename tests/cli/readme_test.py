@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""The console sessions of README.md and docs/tutorial.md are true: their commands are run, and must print what stands below them.
+"""The console sessions of README.md and docs/tutorial.md are true: their commands are run, and must print what stands
+below them.
 
     readme_test.py --facetheory build/release/facetheory [DOCUMENT...]
 
-A session is a fenced block `console`: lines that begin with "$ " are commands, what follows is what they print, on either
-stream. All sessions of a document run one after the other in one shell, in an empty folder. Where they speak of
-http://127.0.0.1:8080 a gateway is running as ./run starts it, but on a free port, which both sides call 8080. Tokens, ids of versions, times and
-names of machines differ from run to run; "…" stands for anything on its line, and a line that is nothing but "…" for any lines.
+A session is a fenced block `console`: lines that begin with "$ " are commands, what follows is what they print, on
+either stream. All sessions of a document run one after the other in one shell, in an empty folder. Where they speak of
+http://127.0.0.1:8080 a gateway is running as ./run starts it, but on a free port, which both sides call 8080. Tokens,
+ids of versions, times and names of machines differ from run to run; "…" stands for anything on its line, and a line
+that is nothing but "…" for any lines.
 """
 import argparse
 import contextlib

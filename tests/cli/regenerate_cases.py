@@ -75,7 +75,10 @@ def the_command_finds_the_page_in_its_environment(cli):
 
 
 def the_command_gets_nothing_of_ours_but_stderr(cli):
-    script = "cat; echo to-stderr >&2; grep -E 'Sig(Blk|Ign)' /proc/self/status; for fd in /proc/self/fd/*; do readlink $fd; done; true"
+    script = (
+        "cat; echo to-stderr >&2; grep -E 'Sig(Blk|Ign)' /proc/self/status; "
+        "for fd in /proc/self/fd/*; do readlink $fd; done; true"
+    )
     cli(*regenerate("/x", script)).is_("regenerated").says("to-stderr\n")
     blocked, ignored, *files = cli("get", "/x")["body"].splitlines()
     same((int(blocked.split()[1], 16), int(ignored.split()[1], 16) & (1 << (signal.SIGPIPE - 1))), (0, 0))

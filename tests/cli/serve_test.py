@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What `facetheory serve` tells its operator: mistakes in the configuration, limits of the machine, stores that fail, and how it ended.
+"""What `facetheory serve` tells its operator: mistakes in the configuration, limits of the machine, stores that fail,
+and how it ended.
 
     serve_test.py --facetheory build/release/facetheory [WORD...]
 """

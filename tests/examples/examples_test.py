@@ -49,7 +49,8 @@ class Example:
     def ends_with(self, code, output):
         if self.process.returncode != code or self.group() or os.listdir(self.folder.name):
             raise AssertionError(
-                f"exit code {self.process.returncode}, left behind: {self.group()} {os.listdir(self.folder.name)}\n{output}"
+                f"exit code {self.process.returncode}, left behind: {self.group()} {os.listdir(self.folder.name)}\n"
+                f"{output}"
             )
         self.folder.cleanup()
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""./run as a newcomer meets it: it starts, its five commands do what it says of them, a taken port is named, Ctrl-C ends it.
+"""./run as a newcomer meets it: it starts, its five commands do what it says of them, a taken port is named, Ctrl-C
+ends it.
 
 It builds build/release, so this test belongs to that build.
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Writes inputs for the fuzz targets to begin with: tests/fuzz/seeds.py FOLDER makes FOLDER/<target>/<number> for each.
 
-They come from the vectors of tests/hostile and from what the unit tests are about. tools/fuzz takes them in beside the kept
-corpora; what they reach is kept in those."""
+They come from the vectors of tests/hostile and from what the unit tests are about. tools/fuzz takes them in beside the
+kept corpora; what they reach is kept in those."""
 import pathlib
 import sys
 
@@ -162,7 +162,8 @@ seed(
 
 seed(
     "cache_control",
-    b"\x05\x0a\1Cache-Control: max-age=60, no-cache=\"Set-Cookie, X-A\", private=x\nCDN-Cache-Control: max-age=1;x, no-store",
+    b"\x05\x0a\1Cache-Control: max-age=60, no-cache=\"Set-Cookie, X-A\", private=x\n"
+    b"CDN-Cache-Control: max-age=1;x, no-store",
     b"\x05\xfa\1Cache-Control: max-stale=100, min-fresh=3, only-if-cached, no-transform",
     b"\x05\xfa\1Cache-Control: max-stale\ncache-control: max-age=soon",
     b"\x05\x0a\2Cache-Control: public=x, s-maxage=\"10\", stale-while-revalidate, stale-if-error=99999999999",
@@ -178,7 +179,8 @@ for response in [
     "CDN-Cache-Control: max-age=5\nCache-Control: no-store",
     "Surrogate-Control: no-store\nCache-Control: max-age=9",
     "Cache-Groups: \"a\", \"b\";x\nCache-Control: must-understand, no-store",
-    "Cache-Control: no-cache=\"x-a\", private=\"x-b\", max-age=10\nX-A: 1\nX-B: 2\nConnection: x-c\nX-C: 3\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+    "Cache-Control: no-cache=\"x-a\", private=\"x-b\", max-age=10\nX-A: 1\nX-B: 2\nConnection: x-c\nX-C: 3\n"
+    "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
     "Vary: *",
     "Expires: 0",
     "Age: 5, 6\nDate: never\nCache-Control: max-age=2147483649",
@@ -237,8 +239,10 @@ for vary in [
     seed(
         "vary",
         vary
-        + "\nAccept-Encoding: gzip;q=0.5, br, *;q=0\nAccept-Language: de, en;q=0.8 , fr ; q=0.123\nCookie: a=b; c=d\nx-list: a, \"b,c\" ,d\nx-a: =x\naccept: text/*;level=1;q=1.000\nuser-agent: a, b"
-        "\n\naccept-encoding: identity;q=0, zstd\nx-list: a,\"b,c\",d\naccept-language: en\nx-b:\nauthorization: Basic x",
+        + "\nAccept-Encoding: gzip;q=0.5, br, *;q=0\nAccept-Language: de, en;q=0.8 , fr ; q=0.123\nCookie: a=b; c=d\n"
+        "x-list: a, \"b,c\" ,d\nx-a: =x\naccept: text/*;level=1;q=1.000\nuser-agent: a, b\n\n"
+        "accept-encoding: identity;q=0, zstd\nx-list: a,\"b,c\",d\naccept-language: en\nx-b:\n"
+        "authorization: Basic x",
         vary + "\nx-list: " + "a" * 210 + "\nx-b: %=&\n\nx-b:\nx-a:",
     )
 for request in [
@@ -264,8 +268,10 @@ for request in [
         seed("preconditions", front + request.encode())
 seed(
     "replay",
-    "x-a\nConnection: x-c, close, cookie\nX-C: 1\nCookie: a\nContent-Type: text/html\nContent-Encoding: gzip\nETag: \"a\"\nX-FaceTheory-ISR: hit\nX-A: 1\nAge: 4\nSet-Cookie: a=b\nLink: x\nLink: y\n"
-    "\nLink: z\nContent-Encoding: br\nContent-Type: text/plain\nContent-Length: 4\nTransfer-Encoding: chunked\nCache-Tag: q",
+    "x-a\nConnection: x-c, close, cookie\nX-C: 1\nCookie: a\nContent-Type: text/html\nContent-Encoding: gzip\n"
+    "ETag: \"a\"\nX-FaceTheory-ISR: hit\nX-A: 1\nAge: 4\nSet-Cookie: a=b\nLink: x\nLink: y\n"
+    "\nLink: z\nContent-Encoding: br\nContent-Type: text/plain\nContent-Length: 4\nTransfer-Encoding: chunked\n"
+    "Cache-Tag: q",
     "\nTE: trailers\nTrailer: x\nUpgrade: h2c\nProxy-Authorization: x\nKeep-Alive: 5\n\nVary: a",
 )
 for reference in [
@@ -298,24 +304,33 @@ for reference in [
     )
 seed(
     "route",
-    "/news/archive\n/news/{slug}\n/news/{slug}/edit\n/docs/{rest...}\n/docs/{rest*}\n/*\n/\n\n/news/archive\n/news/x\n/news/x/edit\n/docs\n/docs/\n/docs/a//b\n/\n//\n/news/",
+    "/news/archive\n/news/{slug}\n/news/{slug}/edit\n/docs/{rest...}\n/docs/{rest*}\n/*\n/\n\n/news/archive\n/news/x\n"
+    "/news/x/edit\n/docs\n/docs/\n/docs/a//b\n/\n//\n/news/",
     "/{a}/{b}/{c}\n/{a}/x/{c}\n/{a}/{b*}\n/x/{b+}\n/%41/%c3\n\n/1/2/3\n/1/x/3\n/x/y\n/A/%C3\n/1",
     "/{a}{b}\n/a*\n/{a...}/b\n/{a}/{a}\n/{1}\nx\n/..\n/a?b\n/%zz\n/"
     + "/".join("{v%d}" % i for i in range(17))
     + "\n\n/x",
     "/{x*}\n/{x...}\n/{x}\n\n/\n/a\n/a/b",
 )
-KEYS = """cache revalidate mode stale_for wait_limit on_failure on_contention history ttl lease not_found gone tags query cookies ignore_cookies other_cookies headers forward client_freshness
+KEYS = """cache revalidate mode stale_for wait_limit on_failure on_contention history ttl lease not_found gone tags
+query cookies ignore_cookies other_cookies headers forward client_freshness
 tenant bypass key preset pattern hosts methods origin""".split()
 CONFIGS = [
     "",
     'origin = "http://127.0.0.1:3000"\n',
-    'origin = "http://127.0.0.1:3000"\nlisten = ["127.0.0.1:8080", "[::1]:8080"]\nadmin = "off"\nthreads = 2\nmemory = "64MiB"\ntrusted_peers = ["10.0.0.0/8", "::1"]\naccess_log = "json"\n'
-    '[limits]\nheader_bytes = "16KiB"\nbody_bytes = 1000\nheader_timeout = "5s"\nconnections = 10\n[origins.api]\nurl = "https://api.example"\nverify_tls = false\nhost = "origin"\nconnections = 4\nread_timeout = "3s"\n'
-    '[defaults]\nrevalidate = "5m"\n[[routes]]\npattern = "/a/{b}"\ntags = ["x-{b}"]\norigin = "api"\n[[routes]]\npattern = "/*"\nhosts = ["*.example.com"]\nmethods = ["GET"]\n',
-    'origin = "http://h"\n[[routes]]\npattern = "/x/{proxy*}"\nkey = "facetheory"\ntenant = "host"\nquery = { include = ["a*"], ignore = ["b"], tracking = "keep" }\nbypass = { paths = ["/x/admin/*"], cookies = ["s"], headers = ["authorization"] }\n'
-    'cookies = ["lang"]\nother_cookies = "strip"\nmode = "blocking"\non_contention = "wait"\nstale_for = "forever"\nttl = "never"\nhistory = 3\nlease = "10s"\nforward = ["accept*"]\nclient_freshness = "honour"\npreset = "none"\n',
-    'table = "dynamodb:x"\nbodies = "s3://b/p"\npointer_ttl = "1s"\norigin = "default"\n[origins.default]\nurl = "http://h:1"\nhost = "fixed.example"\nca_file = "x"\n',
+    'origin = "http://127.0.0.1:3000"\nlisten = ["127.0.0.1:8080", "[::1]:8080"]\nadmin = "off"\nthreads = 2\n'
+    'memory = "64MiB"\ntrusted_peers = ["10.0.0.0/8", "::1"]\naccess_log = "json"\n'
+    '[limits]\nheader_bytes = "16KiB"\nbody_bytes = 1000\nheader_timeout = "5s"\nconnections = 10\n[origins.api]\n'
+    'url = "https://api.example"\nverify_tls = false\nhost = "origin"\nconnections = 4\nread_timeout = "3s"\n'
+    '[defaults]\nrevalidate = "5m"\n[[routes]]\npattern = "/a/{b}"\ntags = ["x-{b}"]\norigin = "api"\n[[routes]]\n'
+    'pattern = "/*"\nhosts = ["*.example.com"]\nmethods = ["GET"]\n',
+    'origin = "http://h"\n[[routes]]\npattern = "/x/{proxy*}"\nkey = "facetheory"\ntenant = "host"\n'
+    'query = { include = ["a*"], ignore = ["b"], tracking = "keep" }\n'
+    'bypass = { paths = ["/x/admin/*"], cookies = ["s"], headers = ["authorization"] }\n'
+    'cookies = ["lang"]\nother_cookies = "strip"\nmode = "blocking"\non_contention = "wait"\nstale_for = "forever"\n'
+    'ttl = "never"\nhistory = 3\nlease = "10s"\nforward = ["accept*"]\nclient_freshness = "honour"\npreset = "none"\n',
+    'table = "dynamodb:x"\nbodies = "s3://b/p"\npointer_ttl = "1s"\norigin = "default"\n[origins.default]\n'
+    'url = "http://h:1"\nhost = "fixed.example"\nca_file = "x"\n',
     'orign = 1\n',
     'a = [1, {b = 2}, """x\ny"""]\n',
     'x = 1979-05-27T07:32:00Z\ny = 1.5\n',
@@ -386,11 +401,14 @@ REQUESTS = [
     "GET https",
 ]
 HEADERS = [
-    "Host: example.com\nAccept-Language: de\nX-Variant: a\nX-Variant: b\nAuthorization: Bearer x\nCookie: a=b; c=d; a=e",
+    "Host: example.com\nAccept-Language: de\nX-Variant: a\nX-Variant: b\nAuthorization: Bearer x\n"
+    "Cookie: a=b; c=d; a=e",
     "Host: EXAMPLE.com:80\nCookie: lang=de; theme=x; country=ch; =x; y\nX-Tenant-Id: acme",
-    "Host: [::1]:8080\nRSC: 1\nNext-Url: /x\nx-nextjs-data: 1\nx-middleware-subrequest: a\nCookie: flag=1; flagx=2; lang=",
+    "Host: [::1]:8080\nRSC: 1\nNext-Url: /x\nx-nextjs-data: 1\nx-middleware-subrequest: a\n"
+    "Cookie: flag=1; flagx=2; lang=",
     "Host: a.b\nX-Variant: " + "v" * 70 + "\nCookie: =a=b; session=1; __prerender_bypass=1\nX-Api-Key: k",
-    "Host: a.b\nConnection: x-variant, cookie\nX-Forwarded-Proto: https\nX-Variant: %20 h:x=y\nCookie: \"a;b\"=c; d e=f",
+    "Host: a.b\nConnection: x-variant, cookie\nX-Forwarded-Proto: https\nX-Variant: %20 h:x=y\n"
+    "Cookie: \"a;b\"=c; d e=f",
 ]
 for request in REQUESTS:
     for i, headers in enumerate(HEADERS):
@@ -480,9 +498,19 @@ seed(
     b"\x03x",
 )
 ITEM = '{"pk":{"S":"CACHE#x"},"sk":{"S":"%s"},%s}'
-META = '"s3_key":{"S":"a/1-b.isr.html"},"generated_at":{"N":"1700000000"},"revalidate_seconds":{"N":"60"},"etag":{"S":"\\"x\\""},"ttl":{"N":"1800000000.5"},"version":{"N":"3"},"tags":{"SS":["a","b"]},"pinned":{"BOOL":false},"current_sk":{"S":"VER#1"}'
-LOCK = '"lease_token":{"S":"t"},"lease_expires_at":{"N":"1700000030"},"failures":{"N":"2"},"last_error":{"S":"e"},"backoff_token":{"S":"t"},"owner":{"S":"o"}'
-REQUEST = '"request_hash":{"S":"h"},"status":{"S":"%s"},"attempt":{"N":"1"},"ttl":{"N":"1"},"retryable":{"BOOL":false},"result_s3_key":{"S":"k"}'
+META = (
+    '"s3_key":{"S":"a/1-b.isr.html"},"generated_at":{"N":"1700000000"},"revalidate_seconds":{"N":"60"},'
+    '"etag":{"S":"\\"x\\""},"ttl":{"N":"1800000000.5"},"version":{"N":"3"},"tags":{"SS":["a","b"]},'
+    '"pinned":{"BOOL":false},"current_sk":{"S":"VER#1"}'
+)
+LOCK = (
+    '"lease_token":{"S":"t"},"lease_expires_at":{"N":"1700000030"},"failures":{"N":"2"},"last_error":{"S":"e"},'
+    '"backoff_token":{"S":"t"},"owner":{"S":"o"}'
+)
+REQUEST = (
+    '"request_hash":{"S":"h"},"status":{"S":"%s"},"attempt":{"N":"1"},"ttl":{"N":"1"},"retryable":{"BOOL":false},'
+    '"result_s3_key":{"S":"k"}'
+)
 ROWS = [
     (0, ITEM % ("META", META)),
     (1, ITEM % ("LOCK", LOCK)),
@@ -495,7 +523,8 @@ ROWS = [
         ITEM
         % (
             "META",
-            '"s3_key":{"S":""},"generated_at":{"N":"-9007199254740992"},"revalidate_seconds":{"N":"9007199254740992"},"last_generated_at":{"N":"-0.5"},"cache_key":{"S":"k"}',
+            '"s3_key":{"S":""},"generated_at":{"N":"-9007199254740992"},"revalidate_seconds":{"N":"9007199254740992"},'
+            '"last_generated_at":{"N":"-0.5"},"cache_key":{"S":"k"}',
         ),
     ),
 ]
@@ -547,7 +576,8 @@ seed(
 )
 seed(
     "body_metadata",
-    b"\0facetheory-status: 404\nfacetheory-content-type: text/html\nfacetheory-content-security-policy: default-src 'self'\nfacetheory-sha256: "
+    b"\0facetheory-status: 404\nfacetheory-content-type: text/html\n"
+    b"facetheory-content-security-policy: default-src 'self'\nfacetheory-sha256: "
     + b"a" * 64
     + b'\nfacetheory-headers: [["content-security-policy"],["cache-tag","a"],["x","\\u00e9 b"]]',
     b"\0facetheory-status: 99",
@@ -555,16 +585,19 @@ seed(
     b'\0facetheory-headers: [["content-type","x"],["content-security-policy","y"]]',
     b"\0facetheory-content-security-policy: x",
     b"\0other: x",
-    b'\1{"format":1,"key":"a/b","status":200,"content_type":"text/html","headers":[["cache-tag","a"],["x","\\u00ff"]],"sha256":"'
-    + b"a" * 64
-    + b'","size":5}',
+    b'\1{"format":1,"key":"a/b","status":200,"content_type":"text/html","headers":[["cache-tag","a"],["x","\\u00ff"]],'
+    b'"sha256":"' + b"a" * 64 + b'","size":5}',
     b'\1{"format":2}',
     b'\1{"format":0}',
     b'\1{"format":1,"key":1}',
     b'\1{"format":1,"key":"a","status":1e2,"content_type":"","headers":[[]],"sha256":"","size":18446744073709551615}',
     b'\1{"format":1,"key":"a","status":-1,"content_type":"\\u0100","headers":[],"sha256":"","size":-1}',
 )
-LIST = '<?xml version="1.0"?><ListBucketResult><IsTruncated>%s</IsTruncated><Contents><Key>pages/a&amp;b</Key><LastModified>2026-11-15T08:55:12.000Z</LastModified><Size>%s</Size></Contents><Contents><Key>  </Key><LastModified>%s</LastModified><Size>0</Size></Contents>%s</ListBucketResult>'
+LIST = (
+    '<?xml version="1.0"?><ListBucketResult><IsTruncated>%s</IsTruncated><Contents>'
+    '<Key>pages/a&amp;b</Key><LastModified>2026-11-15T08:55:12.000Z</LastModified><Size>%s</Size></Contents>'
+    '<Contents><Key>  </Key><LastModified>%s</LastModified><Size>0</Size></Contents>%s</ListBucketResult>'
+)
 seed(
     "aws_answers",
     "\0" + LIST % ("false", "5", "2026-11-15T08:55:12Z", ""),
@@ -575,7 +608,8 @@ seed(
     '\1{"Code":"Failed","Message":"m"}',
     '\1{"AccessKeyId":"A","SecretAccessKey":"S","Expiration":"2024-01-31T23:59:59.123+00:00"}',
     '\1{"AccessKeyId":"A","SecretAccessKey":"S","Expiration":"2024-13-01T-1:99:99Z"}',
-    "\2[default]\naws_access_key_id = A\nregion=eu-west-1\n[profile  'my name']\ns3 =\n  endpoint_url = http://x\n  plain\n# c\n; c\n[services local]\ndynamodb =\n\tendpoint_url = y",
+    "\2[default]\naws_access_key_id = A\nregion=eu-west-1\n[profile  'my name']\ns3 =\n  endpoint_url = http://x\n"
+    "  plain\n# c\n; c\n[services local]\ndynamodb =\n\tendpoint_url = y",
     "\2[x\n",
     "\2a = b",
     "\2[ ]\n",

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Clients that send more than anybody can use, or less than anybody can wait for: memory stays bounded, others are served meanwhile.
+"""Clients that send more than anybody can use, or less than anybody can wait for: memory stays bounded, others are
+served meanwhile.
 
     flood_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -64,7 +65,8 @@ async def _crowd(port, count, *how):
 
 
 def crowd_drips(gateway, count, begin, piece, pause=0.1):
-    """Clients that send a little again and again, until they are answered or cut off; what each has got, in a future."""
+    """Clients that send a little again and again, until they are answered or cut off; what each has got, in a
+    future."""
     return asyncio.run_coroutine_threadsafe(_crowd(gateway.port, count, begin, piece, pause), LOOP.loop)
 
 

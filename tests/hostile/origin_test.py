@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""An origin that answers what no origin should: for a page that is missing, for one that is stale, and to a request that is passed on.
+"""An origin that answers what no origin should: for a page that is missing, for one that is stale, and to a request
+that is passed on.
 
-The client gets a clean error, the stale page, or an answer that it can tell is cut off; nothing of it is stored, nobody else gets any of it,
-and the gateway lives on, with no more memory than before.
+The client gets a clean error, the stale page, or an answer that it can tell is cut off; nothing of it is stored, nobody
+else gets any of it, and the gateway lives on, with no more memory than before.
 
     origin_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -93,7 +94,8 @@ HEADS = {
     "204 with a body": b"HTTP/1.1 204 No Content\r\nContent-Length: 5" + BODY,
     "a chunked 204": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nEVIL!\r\n0\r\n\r\n",
     "304 that nobody asked for": b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\nETag: \"EVIL\"\r\n\r\n",
-    "101 that nobody asked for": b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: EVIL\r\n\r\nEVIL!",
+    "101 that nobody asked for": b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: EVIL\r\n"
+    b"\r\nEVIL!",
     "100 interim answers": b"HTTP/1.1 103 Early Hints\r\nLink: </EVIL>\r\n\r\n" * 100
     + OK
     + b"Content-Length: 5"
@@ -162,8 +164,8 @@ class Orderly(bytes):
 class HostileOrigin(RecordingOrigin):
     """As RecordingOrigin, unless a path has a plan: bytes, after which the connection is closed, or something to do.
 
-    Connections that were not in order are not kept by the gateway; of those that are, none is closed unless that is said. Otherwise
-    the next request could meet one in the moment it is closed, and that is no fault of anybody's.
+    Connections that were not in order are not kept by the gateway; of those that are, none is closed unless that is
+    said. Otherwise the next request could meet one in the moment it is closed, and that is no fault of anybody's.
     """
 
     def __init__(self):
@@ -341,7 +343,10 @@ def an_endless_body_is_stopped(s):
 
 def trailers_of_an_answer_are_no_fields(s):
     bed = bed_of(s)
-    evil = b"Transfer-Encoding: chunked\r\nTrailer: Set-Cookie\r\n\r\n4\r\ntext\r\n0\r\nSet-Cookie: EVIL=1\r\nContent-Length: 9\r\nCache-Control: private\r\n\r\n"
+    evil = (
+        b"Transfer-Encoding: chunked\r\nTrailer: Set-Cookie\r\n\r\n4\r\ntext\r\n0\r\nSet-Cookie: EVIL=1\r\n"
+        b"Content-Length: 9\r\nCache-Control: private\r\n\r\n"
+    )
     bed.origin.plans["/long/trailers"] = Orderly(OK + evil)
     for lines in ((), ("TE: trailers", "Connection: TE"), ("Cookie: session=1", "TE: trailers", "Connection: TE")):
         found = clean(ask(bed.gateway, "/long/trailers", *lines), "trailers")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Visitors who want to write into pages of others, or to read them: unkeyed fields that an origin reflects, addresses that make private
-pages look public, tenants that are not theirs.
+"""Visitors who want to write into pages of others, or to read them: unkeyed fields that an origin reflects, addresses
+that make private pages look public, tenants that are not theirs.
 
     poisoning_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -162,14 +162,16 @@ def nor_does_a_body_a_host_or_a_parameter_that_is_not_in_the_key(s):
     s.in_memory().behind(ReflectingOrigin())
     gateway = s.gateway(
         origin='host = "client"',
-        routes='[[routes]]\npattern = "/only/{rest...}"\nquery = { include = ["page"] }\n[[routes]]\npattern = "/{rest*}"\n',
+        routes='[[routes]]\npattern = "/only/{rest...}"\nquery = { include = ["page"] }\n'
+        '[[routes]]\npattern = "/{rest*}"\n',
     )
     body = b"Content-Length: 6\r\n\r\nx=EVIL"
     for number, request in enumerate(
         [
             b"GET /long/0 HTTP/1.1\r\nHost: site.test\r\n" + body,
             b"GET /long/1 HTTP/1.1\r\nHost: site.test\r\nContent-Type: application/x-www-form-urlencoded\r\n" + body,
-            b"GET /long/2 HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nx=EVIL\r\n0\r\nX-Forwarded-Host: EVIL\r\n\r\n",
+            b"GET /long/2 HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nx=EVIL\r\n0\r\n"
+            b"X-Forwarded-Host: EVIL\r\n\r\n",
             b"HEAD /long/3 HTTP/1.1\r\nHost: site.test\r\nX-Custom: EVIL\r\n\r\n",
             b"GET http://site.test/long/4 HTTP/1.1\r\nHost: EVIL.test\r\n\r\n",
             get("/long/5?utm_source=EVIL"),
@@ -336,7 +338,8 @@ def what_only_proxies_say_is_not_passed_on(s):
 
 
 class AccountOrigin(RecordingOrigin):
-    """Everything that has to do with /account is the visitor's own page, whatever is behind it: `style` says how the origin tells."""
+    """Everything that has to do with /account is the visitor's own page, whatever is behind it: `style` says how the
+    origin tells."""
 
     def __init__(self, style):
         self.style = style

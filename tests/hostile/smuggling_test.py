@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Every vector of vectors.py, sent for a page that is a hit, a miss and stale, alone and behind an innocent request on its connection.
+"""Every vector of vectors.py, sent for a page that is a hit, a miss and stale, alone and behind an innocent request on
+its connection.
 
-Either the origin sees exactly the one request that the client's bytes mean, well-formed, or none, and the client is refused and its
-connection closed. Whoever comes next gets its own page, from memory and over the connections to the origin that the vector has used.
+Either the origin sees exactly the one request that the client's bytes mean, well-formed, or none, and the client is
+refused and its connection closed. Whoever comes next gets its own page, from memory and over the connections to the
+origin that the vector has used.
 
     smuggling_test.py --facetheory build/release/facetheory [WORD...]
 """

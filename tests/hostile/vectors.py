@@ -1,12 +1,14 @@
 """Requests that two readers might read in two ways, each with the reason why it is here and what must become of it.
 
-<P> stands for the path of a page that is a hit, a miss or stale; <S> for a whole request to /smuggled, which nobody must ever answer or
-pass on; <S#> for its length. What must become of a vector:
+<P> stands for the path of a page that is a hit, a miss or stale; <S> for a whole request to /smuggled, which nobody
+must ever answer or pass on; <S#> for its length. What must become of a vector:
 
   REFUSED   4xx or 5xx, the connection closed, nothing at the origin
   PAGE      the page of <P>; the connection goes on
-  CLOSED    the page of <P>, and the connection closed: the body that nobody needs is broken, or is never sent, or it is HTTP/1.0
-  CUT       4xx or nothing, the connection closed; the origin may see the beginning of the one request, and then its connection's end
+  CLOSED    the page of <P>, and the connection closed: the body that nobody needs is broken, or is never sent, or it is
+            HTTP/1.0
+  CUT       4xx or nothing, the connection closed; the origin may see the beginning of the one request, and then its
+            connection's end
   Passed    exactly one request at the origin, with this method, target, host and body
 """
 

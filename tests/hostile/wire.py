@@ -1,5 +1,5 @@
-"""Bytes as they are on both sides of a gateway: clients that send whatever they like, and an origin that keeps every byte it gets and
-takes nothing but exactly one well-formed request at a time.
+"""Bytes as they are on both sides of a gateway: clients that send whatever they like, and an origin that keeps every
+byte it gets and takes nothing but exactly one well-formed request at a time.
 """
 import pathlib
 import re
@@ -85,7 +85,10 @@ class Request:
         return (self.all(name) or [otherwise])[0]
 
     def __repr__(self):
-        return f"{self.method} {self.target} at {self.get('host')} with {self.body[:60]!r}{'' if self.whole else ', cut off'}"
+        return (
+            f"{self.method} {self.target} at {self.get('host')} "
+            f"with {self.body[:60]!r}{'' if self.whole else ', cut off'}"
+        )
 
 
 class Pieces:
@@ -139,7 +142,8 @@ async def chunks(pieces, content, trailers):
 
 
 class RecordingOrigin(harness.Listener):
-    """`requests` are all that began well, in order; `faults` is whatever should not have come, with the bytes. What `answer` returns is sent."""
+    """`requests` are all that began well, in order; `faults` is whatever should not have come, with the bytes. What
+    `answer` returns is sent."""
 
     def __init__(self):
         self.requests, self.faults, self.connections = [], [], []  # connections: how many requests each has carried
@@ -194,7 +198,8 @@ class RecordingOrigin(harness.Listener):
             request.body = bytes(body)
 
     async def answer(self, request, writer):
-        """The page says what it is of. Below /short it is fresh for a second, and may then be stale while it is rendered."""
+        """The page says what it is of. Below /short it is fresh for a second, and may then be stale while it is
+        rendered."""
         text = page(request.target, request.get("host"), request.method)
         age = 1 if request.target.startswith("/short") else 3600
         control = f"Cache-Control: max-age={age}, stale-while-revalidate=3600"

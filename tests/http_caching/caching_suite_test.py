@@ -77,7 +77,8 @@ class Report:
 
 
 def compare(report, document, configuration, found, log):
-    """The outcome of every case with what the document says of it. The log tells what the gateway did in one that is red."""
+    """The outcome of every case with what the document says of it. The log tells what the gateway did in one that is
+    red."""
     expected_to_fail = document.failing(configuration)
     judged = [case for case in found["cases"] if case["kind"] in ("required", "optimal")]
     for case in judged:

@@ -3,7 +3,8 @@
 
     tests/http_caching/haproxy_score.py      # half a minute; after ./test, which installs the suite
 
-HAProxy is the installed one, or else Debian's package, unpacked into build/bench-peers; bench/gateway_bench gets and configures it in the same way.
+HAProxy is the installed one, or else Debian's package, unpacked into build/bench-peers; bench/gateway_bench gets and
+configures it in the same way.
 """
 import os
 import pathlib

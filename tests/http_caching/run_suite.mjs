@@ -12,7 +12,8 @@ import { makeCacheTest, testResults, testUUIDs } from '../servers/node_modules/h
 
 const PEERS = ['apache', 'nginx', 'squid', 'trafficserver', 'varnish']
 const all = [...suites, surrogate]
-const cases = all.flatMap(suite => suite.tests.filter(test => !test.browser_only).map(test => ({ suite: suite.id, ...test })))
+const cases = all.flatMap(suite =>
+  suite.tests.filter(test => !test.browser_only).map(test => ({ suite: suite.id, ...test })))
 const byId = Object.fromEntries(cases.map(test => [test.id, test]))
 
 function passes (id, results) {

@@ -35,8 +35,10 @@ function randomNumbers (seed) { // mulberry32
 
 // Values of request fields, and what they mean.
 const VARYING = {
-  'accept-language': [['de', 'de'], ['de,en', 'de en'], ['de, en', 'de en'], ['de, en;q=0.5', 'de half en'], ['de,en;q=0.50', 'de half en']],
-  'accept-encoding': [['gzip', 'gzip'], ['gzip;q=1.0', 'gzip'], ['x-gzip, deflate', 'gzip'], ['br, gzip', 'br gzip'], ['identity', 'none']],
+  'accept-language': [['de', 'de'], ['de,en', 'de en'], ['de, en', 'de en'], ['de, en;q=0.5', 'de half en'],
+    ['de,en;q=0.50', 'de half en']],
+  'accept-encoding': [['gzip', 'gzip'], ['gzip;q=1.0', 'gzip'], ['x-gzip, deflate', 'gzip'], ['br, gzip', 'br gzip'],
+    ['identity', 'none']],
   'x-variant': [['a', 'a'], ['a, b', 'a b'], ['a,b', 'a b'], ['A', 'A']],
   'user-agent': [['curl', 'curl'], ['a, b', 'a, b'], ['a,b', 'a,b']]
 }
@@ -48,7 +50,8 @@ function drawn (number) {
   const seconds = () => one([0, 0, 1, 5, 10, 10, 30, 60, 60, 100, 120, 3600])
   const odd = () => one(['soon', '-5', '1.5', '10s', '', '99999999999', '"30"', ' 10'])
   const value = () => random(10) === 0 ? odd() : String(seconds())
-  const spelt = name => random(12) === 0 ? name.toUpperCase() : random(12) === 0 ? name[0].toUpperCase() + name.slice(1) : name
+  const spelt = name => random(12) === 0 ? name.toUpperCase()
+    : random(12) === 0 ? name[0].toUpperCase() + name.slice(1) : name
   const joined = directives => directives.map(spelt).join(one([', ', ',', ' , ']))
 
   const responseDirectives = () => {
@@ -76,15 +79,18 @@ function drawn (number) {
     }
     return joined(list)
   }
-  const requestDirectives = () => joined([some(35, () => 'max-age=' + value()), some(40, () => one(['max-stale', 'max-stale=' + value(), 'max-stale=' + value()])),
-    some(25, () => 'min-fresh=' + value()), some(6, () => 'no-cache'), some(3, () => 'only-if-cached'), some(3, () => 'no-transform')].filter(Boolean))
+  const requestDirectives = () => joined([some(35, () => 'max-age=' + value()),
+    some(40, () => one(['max-stale', 'max-stale=' + value(), 'max-stale=' + value()])),
+    some(25, () => 'min-fresh=' + value()), some(6, () => 'no-cache'), some(3, () => 'only-if-cached'),
+    some(3, () => 'no-transform')].filter(Boolean))
   const date = time => {
     const at = new Date(time * 1000)
     const usual = at.toUTCString()
     const [, day, month, year, clock] = usual.split(' ')
     const weekday = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'][at.getUTCDay()]
     return one([usual, usual, usual, usual, usual, usual, `${weekday}, ${day}-${month}-${year.slice(2)} ${clock} GMT`,
-      `${usual.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${clock} ${year}`, usual.replace('GMT', '+0000'), at.toISOString(),
+      `${usual.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${clock} ${year}`,
+      usual.replace('GMT', '+0000'), at.toISOString(),
       usual.replace(/^.../, usual.startsWith('Mon') ? 'Tue' : 'Mon'), usual.toLowerCase(), '0', 'never'])
   }
   const varying = headers => {
@@ -108,14 +114,17 @@ function drawn (number) {
   const response = {}
   put(response, 'date', 75, () => date(made))
   put(response, 'cache-control', 85, responseDirectives)
-  put(response, 'cdn-cache-control', 8, () => one(['max-age=20', 'max-age=5, must-revalidate', 'no-store', 'no-cache', 'max-age=10;x, stale-while-revalidate=30', 'MAX-AGE=5', 'max-age=1.5', 's-maxage=7, max-age=3', 'private']))
+  put(response, 'cdn-cache-control', 8, () => one(['max-age=20', 'max-age=5, must-revalidate', 'no-store', 'no-cache',
+    'max-age=10;x, stale-while-revalidate=30', 'MAX-AGE=5', 'max-age=1.5', 's-maxage=7, max-age=3', 'private']))
   put(response, 'expires', 35, () => date(made + one([0, 5, 30, 60, 600, -10])))
-  put(response, 'age', 30, () => one(['0', '1', '5', '5', '30', '30', '100', '5, 6', '-1', '1.5', 'x', '5;x', '99999999999']))
+  put(response, 'age', 30, () =>
+    one(['0', '1', '5', '5', '30', '30', '100', '5, 6', '-1', '1.5', 'x', '5;x', '99999999999']))
   put(response, 'last-modified', 30, () => date(made - 1000))
   put(response, 'etag', 30, () => '"a"')
   put(response, 'pragma', 10, () => 'no-cache')
   put(response, 'set-cookie', 4, () => 'a=b')
-  put(response, 'vary', 30, () => one(['Accept-Language', 'accept-encoding', 'X-Variant', 'accept-language, user-agent', 'Accept-Encoding,X-Variant', '*', 'x-variant, *', 'X-Absent']))
+  put(response, 'vary', 30, () => one(['Accept-Language', 'accept-encoding', 'X-Variant', 'accept-language, user-agent',
+    'Accept-Encoding,X-Variant', '*', 'x-variant, *', 'X-Absent']))
   const asked = random(2) === 0 ? { ...request } : varying({ host: 'example.com' })
   delete asked['cache-control']
   put(asked, 'cache-control', 45, requestDirectives)
@@ -123,7 +132,8 @@ function drawn (number) {
   return {
     number,
     method: one([...Array(20).fill('GET'), 'HEAD', 'POST']),
-    status: one([...Array(30).fill(200), 203, 204, 206, 299, 300, 301, 302, 303, 304, 307, 308, 400, 404, 404, 405, 410, 414, 451, 500, 501, 503]),
+    status: one([...Array(30).fill(200), 203, 204, 206, 299, 300, 301, 302, 303, 304, 307, 308,
+      400, 404, 404, 405, 410, 414, 451, 500, 501, 503]),
     requestedAt,
     receivedAt,
     now: receivedAt + one([0, 0, 1, 4, 5, 6, 9, 10, 11, 25, 29, 30, 31, 59, 60, 61, 100, 119, 120, 200, 4000]),
@@ -137,9 +147,12 @@ function drawn (number) {
 
 function ours (judge, cases) {
   const fields = headers => Object.entries(headers).map(([name, value]) => `${name}: ${value}`).join('\x1f')
-  const lines = cases.map(one => [one.method, one.status, one.requestedAt, one.receivedAt, one.now, fields(one.request), fields(one.response), fields(one.asked)].join('\t'))
+  const lines = cases.map(one => [one.method, one.status, one.requestedAt, one.receivedAt, one.now,
+    fields(one.request), fields(one.response), fields(one.asked)].join('\t'))
   const done = spawnSync(judge, { input: lines.join('\n') + '\n', encoding: 'utf8', maxBuffer: 1 << 30 })
-  if (done.status !== 0) throw new Error(`${judge} ended with ${done.status ?? done.error ?? done.signal}: ${done.stderr}`)
+  if (done.status !== 0) {
+    throw new Error(`${judge} ended with ${done.status ?? done.error ?? done.signal}: ${done.stderr}`)
+  }
   return done.stdout.trimEnd().split('\n').map(line => {
     const [stored, lifetime, age, use, afterError, why] = line.split('\t')
     if (why === undefined) throw new Error('the judge says: ' + line)
@@ -162,11 +175,14 @@ function theirs (one, corrections) {
   let changed = { ...one, request: { ...one.request }, response: { ...one.response }, asked: { ...one.asked } }
   for (const correction of corrections) changed = correction.rewrite?.(changed) ?? changed
   Policy.time = changed.receivedAt
-  const policy = new Policy({ method: changed.method, headers: changed.request }, { status: changed.status, headers: changed.response }, { shared: true, cacheHeuristic: 0 })
+  const policy = new Policy({ method: changed.method, headers: changed.request },
+    { status: changed.status, headers: changed.response }, { shared: true, cacheHeuristic: 0 })
   Policy.time = changed.now
   const evaluated = policy.evaluateRequest({ headers: changed.asked, method: changed.method })
   const use = !evaluated.response ? 'no' : evaluated.revalidation ? 'while-revalidating' : 'fresh'
-  let said = { stored: policy.storable(), lifetime: policy.maxAge(), age: policy.age(), use, afterError: policy._useStaleIfError() }
+  let said = {
+    stored: policy.storable(), lifetime: policy.maxAge(), age: policy.age(), use, afterError: policy._useStaleIfError()
+  }
   for (const correction of corrections) said = correction.judge?.(changed, said, one) ?? said
   return verdict(said.stored, said.lifetime, said.age, said.use, said.afterError)
 }
@@ -208,8 +224,10 @@ function isHttpDate (text) {
   const at = new Date(time)
   const usual = at.toUTCString()
   const [weekday, day, month, year, clock] = usual.replace(',', '').split(' ')
-  const long = { Sun: 'Sunday', Mon: 'Monday', Tue: 'Tuesday', Wed: 'Wednesday', Thu: 'Thursday', Fri: 'Friday', Sat: 'Saturday' }[weekday]
-  return [usual, `${long}, ${day}-${month}-${year.slice(2)} ${clock} GMT`, `${weekday} ${month} ${day.replace(/^0/, ' ')} ${clock} ${year}`]
+  const long = { Sun: 'Sunday', Mon: 'Monday', Tue: 'Tuesday', Wed: 'Wednesday', Thu: 'Thursday', Fri: 'Friday',
+    Sat: 'Saturday' }[weekday]
+  return [usual, `${long}, ${day}-${month}-${year.slice(2)} ${clock} GMT`,
+    `${weekday} ${month} ${day.replace(/^0/, ' ')} ${clock} ${year}`]
     .some(form => form.toLowerCase() === text.toLowerCase())
 }
 
@@ -258,7 +276,8 @@ const CORRECTIONS = [
   {
     kind: 'qualified directives',
     rewrite: one => {
-      ofDirectives(list => list.filter(([name, argument]) => argument === undefined || !['no-cache', 'private'].includes(name)))({ ...one, request: {}, asked: {} })
+      ofDirectives(list => list.filter(([name, argument]) =>
+        argument === undefined || !['no-cache', 'private'].includes(name)))({ ...one, request: {}, asked: {} })
       return one
     }
   },
@@ -269,7 +288,9 @@ const CORRECTIONS = [
   {
     kind: 'must-understand',
     rewrite: one => {
-      if (has(one.response['cache-control'], 'must-understand')) ofDirectives(list => list.filter(([name]) => name !== 'no-store'))({ ...one, request: {}, asked: {} })
+      if (has(one.response['cache-control'], 'must-understand')) {
+        ofDirectives(list => list.filter(([name]) => name !== 'no-store'))({ ...one, request: {}, asked: {} })
+      }
       return one
     }
   },
@@ -279,7 +300,8 @@ const CORRECTIONS = [
   },
   {
     kind: 'stale-while-revalidate without a number',
-    rewrite: ofDirectives(list => list.map(([name, argument]) => name === 'stale-while-revalidate' && argument === undefined ? [name, '31536000'] : [name, argument]))
+    rewrite: ofDirectives(list => list.map(([name, argument]) =>
+      name === 'stale-while-revalidate' && argument === undefined ? [name, '31536000'] : [name, argument]))
   },
   {
     kind: 'Pragma of a response',
@@ -288,8 +310,11 @@ const CORRECTIONS = [
   {
     kind: 'Pragma of a request',
     rewrite: one => {
-      if (one.asked['cache-control'] !== undefined || one.asked.pragma?.toLowerCase() !== 'no-cache') delete one.asked.pragma
-      else one.asked.pragma = 'no-cache'
+      if (one.asked['cache-control'] !== undefined || one.asked.pragma?.toLowerCase() !== 'no-cache') {
+        delete one.asked.pragma
+      } else {
+        one.asked.pragma = 'no-cache'
+      }
     }
   },
   {
@@ -312,7 +337,8 @@ const CORRECTIONS = [
       const date = Date.parse(one.response.date ?? '') / 1000
       const apparent = Number.isFinite(date) ? Math.max(0, one.receivedAt - date) : 0
       const value = parseInt(one.response.age ?? '0', 10)
-      one.response.age = String(Math.max(apparent, (Number.isFinite(value) ? value : 0) + one.receivedAt - one.requestedAt))
+      const delayed = (Number.isFinite(value) ? value : 0) + one.receivedAt - one.requestedAt
+      one.response.age = String(Math.max(apparent, delayed))
     }
   },
   {
@@ -325,7 +351,8 @@ const CORRECTIONS = [
     rewrite: one => {
       // Final and not known to either: it may be stored as long as the origin says how long, unless it says
       // must-understand.
-      const lasting = one.response.expires !== undefined || has(one.response['cache-control'], 'public') || LIMITS.some(name => has(one.response['cache-control'], name))
+      const lasting = one.response.expires !== undefined || has(one.response['cache-control'], 'public') ||
+        LIMITS.some(name => has(one.response['cache-control'], name))
       if (one.status === 299 && lasting && !has(one.response['cache-control'], 'must-understand')) one.status = 200
     }
   },
@@ -357,7 +384,8 @@ const CORRECTIONS = [
       const result = { ...said }
       if (over > 0 && over === seconds(control, 'stale-if-error')) result.afterError = true
       if (said.use === 'fresh' || over < 0) return result
-      const reached = (over > 0 && over === seconds(control, 'stale-while-revalidate')) || over === seconds(one.asked['cache-control'], 'max-stale')
+      const reached = (over > 0 && over === seconds(control, 'stale-while-revalidate')) ||
+        over === seconds(one.asked['cache-control'], 'max-stale')
       return reached ? { ...result, use: usedWith(one, over) } : result
     }
   },
@@ -387,12 +415,15 @@ const CORRECTIONS = [
       if (!has(control, 'max-age') || !has(control, 'max-stale')) return
       const more = argumentOf(control, 'max-stale')
       ofDirectives(list => list.filter(([name]) => name !== 'max-age' || more !== undefined)
-        .map(([name, argument]) => name === 'max-age' ? [name, String((secondsIn(argument) || 0) + secondsIn(more))] : [name, argument]))({ ...one, request: {}, response: {} })
+        .map(([name, argument]) => name === 'max-age'
+          ? [name, String((secondsIn(argument) || 0) + secondsIn(more))]
+          : [name, argument]))({ ...one, request: {}, response: {} })
     }
   },
   {
     kind: 'max-age wants nothing stale',
-    judge: (one, said) => said.use === 'while-revalidating' && has(one.asked['cache-control'], 'max-age') && !has(one.asked['cache-control'], 'max-stale')
+    judge: (one, said) => said.use === 'while-revalidating' &&
+      has(one.asked['cache-control'], 'max-age') && !has(one.asked['cache-control'], 'max-stale')
       ? { ...said, use: 'no' }
       : said
   },
@@ -400,7 +431,9 @@ const CORRECTIONS = [
     kind: 'max-stale is a limit',
     judge: (one, said) => {
       const most = argumentOf(one.asked['cache-control'], 'max-stale')
-      return said.use === 'while-revalidating' && most !== undefined && said.age - said.lifetime > secondsIn(most) ? { ...said, use: 'no' } : said
+      return said.use === 'while-revalidating' && most !== undefined && said.age - said.lifetime > secondsIn(most)
+        ? { ...said, use: 'no' }
+        : said
     }
   },
   {
@@ -455,7 +488,8 @@ function main () {
       if (shown !== undefined) console.log(JSON.stringify({ one, our, why, plain, corrected }, null, 2))
       if (!same(corrected)) {
         if (++unexplained <= 5) {
-          console.log(`not ok case ${one.number}: ours ${JSON.stringify(our)} (${why}), theirs ${JSON.stringify(plain)}, with all corrections ${JSON.stringify(corrected)}`)
+          console.log(`not ok case ${one.number}: ours ${JSON.stringify(our)} (${why}), ` +
+            `theirs ${JSON.stringify(plain)}, with all corrections ${JSON.stringify(corrected)}`)
           console.log('  ' + JSON.stringify(one))
         }
         return
@@ -463,16 +497,23 @@ function main () {
       if (same(plain)) return
       differing++
       for (const correction of CORRECTIONS) {
-        if (seen.get(correction.kind) < ENOUGH && !same(theirs(one, CORRECTIONS.filter(other => other !== correction)))) seen.set(correction.kind, seen.get(correction.kind) + 1)
+        if (seen.get(correction.kind) < ENOUGH &&
+            !same(theirs(one, CORRECTIONS.filter(other => other !== correction)))) {
+          seen.set(correction.kind, seen.get(correction.kind) + 1)
+        }
       }
     })
   }
   if (shown !== undefined) return
-  console.log(`${unexplained ? 'not ok' : 'ok'} ${numbers.length} cases: ${numbers.length - differing - unexplained} alike, ${differing} differ for reasons that are known, ${unexplained} for others`)
-  const documented = [...fs.readFileSync(path.join(here, '../../docs/http_caching.md'), 'utf8').matchAll(/^\| ([^|]+?) \|/gm)].map(match => match[1])
+  console.log(`${unexplained ? 'not ok' : 'ok'} ${numbers.length} cases: ` +
+    `${numbers.length - differing - unexplained} alike, ` +
+    `${differing} differ for reasons that are known, ${unexplained} for others`)
+  const document = fs.readFileSync(path.join(here, '../../docs/http_caching.md'), 'utf8')
+  const documented = [...document.matchAll(/^\| ([^|]+?) \|/gm)].map(match => match[1])
   for (const [kind, times] of seen) {
     const told = documented.includes(kind)
-    console.log(`${times && told ? 'ok' : 'not ok'} ${kind}: ${times < ENOUGH ? times : ENOUGH + ' or more'} times${told ? '' : ', and docs/http_caching.md does not tell of it'}`)
+    console.log(`${times && told ? 'ok' : 'not ok'} ${kind}: ${times < ENOUGH ? times : ENOUGH + ' or more'} times` +
+      (told ? '' : ', and docs/http_caching.md does not tell of it'))
   }
   process.exitCode = unexplained || [...seen].some(([kind, times]) => !times || !documented.includes(kind)) ? 1 : 0
 }

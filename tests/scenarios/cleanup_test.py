@@ -3,7 +3,8 @@
 
     cleanup_test.py --facetheory build/release/facetheory [WORD...]
 
-On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. tools/trial disk-budget asks for many more pages, for longer.
+On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. tools/trial disk-budget asks for many more pages,
+for longer.
 """
 import collections
 import json
@@ -241,7 +242,8 @@ def a_crawler_stays_within_the_budget_of_the_disk(s):
     same((s.origin.count("/hot"), hits), (1, asked), "renders and hits of the hot page")
     check(0 < gateway.counts("facetheory_disk_bytes", kind="used") < budget, "the metric tells")
     print(
-        f"# {len(paths)} pages of 40 kB in 64 MiB: at most {most / 2**20:.1f} MiB; {evicted} evicted, {refused} refused",
+        f"# {len(paths)} pages of 40 kB in 64 MiB: at most {most / 2**20:.1f} MiB; "
+        f"{evicted} evicted, {refused} refused",
         flush=True,
     )
 

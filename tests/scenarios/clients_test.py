@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Clients that go away, read slowly, send slowly or just stay: they delay nobody else, stop no regeneration and cost little.
+"""Clients that go away, read slowly, send slowly or just stay: they delay nobody else, stop no regeneration and cost
+little.
 
     clients_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -15,7 +16,8 @@ from harness import HOST, LOOP, Crowd, below, check, raise_descriptor_limit, sam
 REQUEST = f"GET %s HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
 IDLE = 10_000
 BYTES_EACH = 20 * 1024
-# Of a page from memory while others misbehave. Alone it takes well below a millisecond; the machine has other things to do.
+# Of a page from memory while others misbehave. Alone it takes well below a millisecond; the machine has other things to
+# do.
 MEDIAN, WORST = 0.1, 2.0
 
 

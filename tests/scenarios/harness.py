@@ -1,10 +1,11 @@
 """System behaviour as scenarios: an origin whose renders are counted, gateways that are real processes, clients.
 
-A case is a function whose name is a sentence and whose first parameter is the scenario `s`, which owns a folder, an origin and whatever
-is started by it; all of that ends with the case. `main` runs the cases of a file side by side or one after the other and prints "ok NAME"
-or "not ok NAME" for each.
+A case is a function whose name is a sentence and whose first parameter is the scenario `s`, which owns a folder, an
+origin and whatever is started by it; all of that ends with the case. `main` runs the cases of a file side by side or
+one after the other and prints "ok NAME" or "not ok NAME" for each.
 
-Origin, relays and crowds of clients share one event loop on a thread of its own, so that a case reads from top to bottom.
+Origin, relays and crowds of clients share one event loop on a thread of its own, so that a case reads from top to
+bottom.
 """
 import argparse
 import asyncio
@@ -218,11 +219,12 @@ class Origin(Listener):
 
 
 class Relay(Listener):
-    """Before a store: it can vanish, or hang: connections are taken and nothing goes through until `go_on`. Where only writes hang,
-    those are lost."""
+    """Before a store: it can vanish, or hang: connections are taken and nothing goes through until `go_on`. Where only
+    writes hang, those are lost."""
 
     WRITES = re.compile(
-        rb"(PUT|DELETE) |POST .*?\r\nx-amz-target: \S+\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)\r\n",
+        rb"(PUT|DELETE) |POST .*?\r\nx-amz-target: "
+        rb"\S+\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)\r\n",
         re.IGNORECASE | re.DOTALL,
     )
 
@@ -340,8 +342,8 @@ async def _crowd(ports, path, count, limit):
 
 
 class Crowd:
-    """Clients that all ask for one page at once when the last has connected, spread over the gateways; one answer (or exception) each. With "{i}"
-    in its path each asks for a page of its own."""
+    """Clients that all ask for one page at once when the last has connected, spread over the gateways; one answer (or
+    exception) each. With "{i}" in its path each asks for a page of its own."""
 
     def __init__(self, gateways, path, count=1000, limit=DEADLINE):
         raise_descriptor_limit(4096)
@@ -431,7 +433,10 @@ class Gateway:
             if not any(line.startswith(f"{key} =") for line in text.splitlines()):
                 text += f"\n{key} = {value}"
         host = "" if "host =" in self.parts["origin"] else f'host = "{self.name}"'
-        text += f'\n[limits]\n{self.parts["limits"]}\n[origins.web]\nurl = "http://127.0.0.1:{self.origin_port}"\n{host}\n{self.parts["origin"]}\n'
+        text += (
+            f'\n[limits]\n{self.parts["limits"]}\n'
+            f'[origins.web]\nurl = "http://127.0.0.1:{self.origin_port}"\n{host}\n{self.parts["origin"]}\n'
+        )
         lease = "" if "lease =" in self.parts["defaults"] else 'lease = "2s"'
         text += f'[defaults]\n{lease}\n{self.parts["defaults"]}\n{self.parts["routes"]}\n'
         self.file.write_text(text)
@@ -588,8 +593,8 @@ class S3Server:
 
 
 class Scenario:
-    """Everything one case has. `on` says where pages are kept: "lmdb" (a folder that all gateways share) or "aws" (DynamoDB Local and s3rver,
-    which all cases share, each in a table of its own)."""
+    """Everything one case has. `on` says where pages are kept: "lmdb" (a folder that all gateways share) or "aws"
+    (DynamoDB Local and s3rver, which all cases share, each in a table of its own)."""
 
     def __init__(self, program, stores, number, stack):
         self.program, self.stores, self.stack = program, stores, stack
@@ -654,7 +659,8 @@ class Scenario:
 
 
 class Stores:
-    """Started when the first case needs them. Children die with the thread that started them; those of the pool stay until all cases ended."""
+    """Started when the first case needs them. Children die with the thread that started them; those of the pool stay
+    until all cases ended."""
 
     def __init__(self):
         self.lock, self.started = threading.Lock(), {}

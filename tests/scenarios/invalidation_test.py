@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""An invalidation by one process is seen by the very next request to another on LMDB, and within pointer_ttl on DynamoDB.
+"""An invalidation by one process is seen by the very next request to another on LMDB, and within pointer_ttl on
+DynamoDB.
 
     invalidation_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -85,8 +86,8 @@ def a_tag_invalidates_all_its_pages_for_the_very_next_request(s):
 
 
 TAGGED = [f"/tagged/{i}" for i in range(30)]
-# Thirty renders at once on a busy machine take longer than the two seconds that leases last in scenarios, and one whose lease has
-# expired is rendered again, rightly.
+# Thirty renders at once on a busy machine take longer than the two seconds that leases last in scenarios, and one whose
+# lease has expired is rendered again, rightly.
 LONG_LEASE = 'lease = "30s"'
 
 

@@ -3,11 +3,12 @@
 
     outages_test.py --facetheory build/release/facetheory [WORD...]
 
-A row is prepared (the page's state), its failure begins, the page is asked for several times: status and x-facetheory-isr must be those of
-the row, each time, within LIMIT. Then the failure ends, and the page must become a hit without a restart, never a 5xx on the way if it was known.
+A row is prepared (the page's state), its failure begins, the page is asked for several times: status and
+x-facetheory-isr must be those of the row, each time, within LIMIT. Then the failure ends, and the page must become a
+hit without a restart, never a 5xx on the way if it was known.
 
-The disk is full by RLIMIT_FSIZE, set and lifted while the gateway runs: its writes fail with EFBIG where a full disk says ENOSPC. A small file system
-would need the right to mount one.
+The disk is full by RLIMIT_FSIZE, set and lifted while the gateway runs: its writes fail with EFBIG where a full disk
+says ENOSPC. A small file system would need the right to mount one.
 """
 import concurrent.futures
 import ctypes

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""SIGTERM lets what is under way end, SIGHUP changes the configuration under open connections, and a start that cannot succeed says why.
+"""SIGTERM lets what is under way end, SIGHUP changes the configuration under open connections, and a start that cannot
+succeed says why.
 
     signals_test.py --facetheory build/release/facetheory [WORD...]
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""A thousand clients of four gateways ask for one page at once: the origin renders it once. And clients that ask for more pages than the origin can
-render in time: whoever comes after them does not wait for what they have abandoned.
+"""A thousand clients of four gateways ask for one page at once: the origin renders it once. And clients that ask for
+more pages than the origin can render in time: whoever comes after them does not wait for what they have abandoned.
 
     [STAMPEDE_SCALE=full] stampede_test.py --facetheory build/release/facetheory [WORD...]
 
-On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. STAMPEDE_SCALE=full abandons 2,000 pages that take 10 s each, which takes minutes.
+On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. STAMPEDE_SCALE=full abandons 2,000 pages that
+take 10 s each, which takes minutes.
 """
 import asyncio
 import os
@@ -18,7 +19,8 @@ STORES = {"LMDB": "lmdb", "DynamoDB": "aws"}
 
 
 class Scale:
-    """Of pages that are abandoned: how many, how long one takes, how long its visitors wait, how many are rendered at once (all in seconds)."""
+    """Of pages that are abandoned: how many, how long one takes, how long its visitors wait, how many are rendered at
+    once (all in seconds)."""
 
     def __init__(self, pages, render, patience, renders):
         self.pages, self.render, self.patience, self.renders = pages, render, patience, renders
@@ -186,7 +188,8 @@ def served_within_one_render(gateway):
     visitor = gateway.get("/visitor").is_(200, "miss", 1)
     below(visitor.seconds, SCALE.render + 1, f"seconds for a visitor at {began:.1f}")
     print(
-        f"# after {SCALE.pages} abandoned pages of {SCALE.render} s a visitor was served within {visitor.seconds:.2f} s",
+        f"# after {SCALE.pages} abandoned pages of {SCALE.render} s a visitor was served "
+        f"within {visitor.seconds:.2f} s",
         flush=True,
     )
 

@@ -2,8 +2,8 @@
 import random
 import socket
 
-# The system gives those from 32,768 on to whoever asks for any: a server that is started again might find its port taken, even by a
-# client that keeps trying to reach it.
+# The system gives those from 32,768 on to whoever asks for any: a server that is started again might find its port
+# taken, even by a client that keeps trying to reach it.
 FIRST, LAST = 20_000, 31_000
 
 

@@ -157,7 +157,8 @@ def start_again(bed):
 
 # --- Loads ---
 
-# Where a miss takes long, so many hits come between that a million answers take minutes; misses are as many as otherwise.
+# Where a miss takes long, so many hits come between that a million answers take minutes; misses are as many as
+# otherwise.
 SLOW = {"hot": 96, "pass": 1, "again": 1}
 # Where pages are stored, fewer new ones, so that a million answers fit on the disk.
 STORED = {"hot": 60, "pass": 10, "again": 15}

@@ -9,8 +9,8 @@ fails when
 - the process dies (unless that is the fault: then it is started again and must go on), or a sanitizer reports;
 - an answer is cut off, fails with a status or takes longer than the trial says it may, or never comes;
 - /livez is not 200, or a health check takes longer than HEALTH_LIMIT;
-- after the fault new pages are not `miss` and then `hit` within RECOVERY_LIMIT, requests stay in flight at the origin (a
-  wedge), /readyz does not become 200, or healthy load fails;
+- after the fault new pages are not `miss` and then `hit` within RECOVERY_LIMIT, requests stay in flight at the origin
+  (a wedge), /readyz does not become 200, or healthy load fails;
 - SIGTERM does not end the process in time.
 
 docs/reliability.md says which promise is attacked by which trial.
@@ -245,8 +245,8 @@ class Health:
 
 @dataclasses.dataclass
 class Trial:
-    """`begin` makes something fail, `during` is called again and again while clients ask (for what comes and goes), `end`
-    lifts it. Each gets the bed."""
+    """`begin` makes something fail, `during` is called again and again while clients ask (for what comes and goes),
+    `end` lifts it. Each gets the bed."""
 
     name: str
     about: str
@@ -469,8 +469,8 @@ def wait_for(condition, what, limit):
 
 
 def recover(bed):
-    """The seconds until new pages are rendered, stored and served from there, on every loop; then nothing may be left of
-    the fault."""
+    """The seconds until new pages are rendered, stored and served from there, on every loop; then nothing may be left
+    of the fault."""
     began = time.monotonic()
     number, in_a_row = 0, 0
     while in_a_row < (8 if bed.options.seconds >= 10 else 2) * bed.options.loops:
@@ -496,7 +496,8 @@ def recover(bed):
 
 
 def is_stored(bed, path):
-    """ "stored" if a new page is rendered and then a hit, else what happened. A page that is not answered is a wedge."""
+    """ "stored" if a new page is rendered and then a hit, else what happened. A page that is not answered is a
+    wedge."""
     try:
         first = bed.gateway.get(path)
         if first != (200, "miss"):

@@ -294,7 +294,8 @@ def claim(table, pk, request_id, inputs, seconds):
 
 
 def try_claim(table, pk, sk, hashed, seconds, ours, met, guard):
-    """One attempt: its answer, and whether it needed the page's lease to be free. `ours` gets what it tried to write."""
+    """One attempt: its answer, and whether it needed the page's lease to be free. `ours` gets what it tried to
+    write."""
 
     def row():
         started = now()
