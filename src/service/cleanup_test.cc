@@ -112,8 +112,8 @@ TEST_F(CleanupTest, PagesThatCannotBeEvictedDoNotCount) {
 }
 
 TEST_F(CleanupTest, TableIsNotLookedThroughAgainAndAgainForPagesThatCannotGo) {
-  test::ManualClock clock{
-      clock_.now()};  // Moved by hand: the leases must not end while the cleanup is watched.
+  // Moved by hand: the leases must not end while the cleanup is watched.
+  test::ManualClock clock{clock_.now()};
   const Isr isr{table_, bodies_, clock};
   publish_pages(10);
   for (int i = 0; i < 10; ++i) {
