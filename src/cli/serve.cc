@@ -17,6 +17,7 @@
 #include "facetheory/service/demo_origin.h"
 #include "facetheory/service/descriptor_limit.h"
 #include "facetheory/service/service.h"
+#include "facetheory/site/config_value.h"
 
 namespace facetheory {
 namespace {
@@ -81,7 +82,8 @@ class Serve final : public Command {
     if (check_) {
       return done("ok", {Field{"origins", static_cast<std::int64_t>(config->origins.size())},
                          Field{"routes", static_cast<std::int64_t>(config->routes.size())},
-                         Field{"table", config->table}, Field{"bodies", config->bodies}});
+                         Field{"table", config->table}, Field{"bodies", config->bodies},
+                         Field{"memory", static_cast<std::int64_t>(config->memory)}});
     }
     return serve(*std::move(config), session);
   }
@@ -111,7 +113,8 @@ class Serve final : public Command {
     for (const ListenAddress& address : (*service)->listening())
       complain("listening on " + url_of(address));
     if ((*service)->admin()) complain("metrics and health on " + url_of(*(*service)->admin()));
-    complain("table " + config.table + ", bodies " + config.bodies);
+    complain("table " + config.table + ", bodies " + config.bodies + ", memory " +
+             format_bytes(config.memory));
 
     for (;;) {
       int signal = 0;

@@ -1,8 +1,18 @@
 #include "facetheory/site/config.h"
 
+#include <algorithm>
+
+#include "facetheory/base/machine_memory.h"
 #include "facetheory/site/tracking_names.h"
 
 namespace facetheory {
+
+std::size_t automatic_memory() {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const auto machine = machine_memory();
+  return machine ? std::clamp(*machine / 4 / kMiB, std::uint64_t{64}, std::uint64_t{8192}) * kMiB
+                 : 256 * kMiB;
+}
 
 bool QueryRule::keeps(std::string_view name) const {
   if (include) return include->matches(name) && !ignore.matches(name);

@@ -141,6 +141,11 @@ struct RouteConfig {
   TomlPlace place = {};  // Nowhere: nobody wrote this route.
 };
 
+// What `memory = "auto"` comes to: a quarter of what there is for this process and those beside it, in whole MiB, at
+// least 64 MiB and at most 8 GiB; 256 MiB where the system does not say. The rest is for the origin, perhaps, and for
+// the kernel's copies of what is on the disk.
+std::size_t automatic_memory();
+
 struct Config {
   std::vector<ListenAddress> listen = {{.host = "127.0.0.1", .port = 8080}};
   std::optional<ListenAddress> admin = ListenAddress{.host = "127.0.0.1", .port = 9080};
@@ -149,7 +154,7 @@ struct Config {
   std::optional<int> threads = {};  // Empty: one for each core.
   std::string table;
   std::string bodies;
-  std::size_t memory = std::size_t{256} << 20;
+  std::size_t memory = automatic_memory();
   std::optional<std::uint64_t> disk = std::uint64_t{10} << 30;  // Of embedded stores; empty: no limit.
   std::optional<std::uint64_t> pages = {};                      // Empty: no limit.
   CleanupConfig cleanup = {};

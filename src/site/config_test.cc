@@ -1,8 +1,11 @@
 #include "facetheory/site/config.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/machine_memory.h"
 #include "facetheory/site/config_value.h"
 #include "facetheory/site/read_config.h"
 
@@ -64,7 +67,7 @@ TEST(Config, NamingTheOriginIsEnough) {
   EXPECT_EQ(config.admin, (ListenAddress{.host = "127.0.0.1", .port = 9080}));
   EXPECT_EQ(config.table, "lmdb:facetheory-data/table");
   EXPECT_EQ(config.bodies, "lmdb:facetheory-data/bodies");
-  EXPECT_EQ(config.memory, std::size_t{256} << 20);
+  EXPECT_EQ(config.memory, automatic_memory());
   EXPECT_EQ(config.pointer_ttl, seconds(0));
   EXPECT_THAT(config.trusted_peers, IsEmpty());
   EXPECT_EQ(config.origins.at("default").origin, (Origin{.tls = false, .host = "127.0.0.1", .port = 3000}));
@@ -163,6 +166,15 @@ TEST(Config, SizesHaveUnits) {
   EXPECT_EQ(read(with_origin("memory = \"64 MiB\"")).memory, std::size_t{64} << 20);
   EXPECT_EQ(read(with_origin("memory = \"2GiB\"")).memory, std::size_t{2} << 30);
   EXPECT_EQ(read(with_origin("memory = 1048576")).memory, std::size_t{1} << 20);
+  EXPECT_EQ(read(with_origin("memory = \"auto\"")).memory, automatic_memory());
+}
+
+TEST(Config, TakesAShareOfTheMachinesMemoryUnlessItIsTold) {
+  const auto machine = machine_memory();
+  ASSERT_TRUE(machine);
+  const std::uint64_t mebibytes = automatic_memory() >> 20;
+  EXPECT_EQ(automatic_memory(), mebibytes << 20);
+  EXPECT_EQ(mebibytes, std::clamp<std::uint64_t>((*machine >> 20) / 4, 64, 8192));
 }
 
 TEST(Config, RefusesSizesItDoesNotUnderstand) {

@@ -301,8 +301,14 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
     {"data", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.data); }},
     {"table", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.table); }},
     {"bodies", [](const ConfigValue& value, ConfigDraft& draft) { give(value, draft.stores.bodies); }},
-    {"memory", [](const ConfigValue& value,
-                  ConfigDraft& draft) { assign(draft.config.memory, value.bytes(kMiB, kGiB * kKiB)); }},
+    {"memory",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       if (value.is_text("auto")) {
+         draft.config.memory = automatic_memory();
+       } else {
+         assign(draft.config.memory, value.bytes(kMiB, kGiB * kKiB));
+       }
+     }},
     {"disk",
      [](const ConfigValue& value, ConfigDraft& draft) {
        if (value.is_text("unlimited")) {
