@@ -30,8 +30,8 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using namespace std::chrono_literals;
 
-constexpr auto kRefreshAhead = 5min;
-constexpr auto kRefreshPause = 30s;  // Between two attempts to renew credentials that still hold.
+constexpr auto kRenewalAhead = 5min;
+constexpr auto kRenewalPause = 30s;  // So long lies between two attempts to fetch anew what still holds.
 
 constexpr std::string_view kContainerEndpoint = "http://169.254.170.2";
 constexpr std::string_view kInstanceEndpoint = "http://169.254.169.254";
@@ -130,7 +130,7 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
     const std::lock_guard lock(mutex_);
     if (!still_hold()) return std::nullopt;
     const bool due = current_->expires_at &&
-                     platform_.clock->now() >= *current_->expires_at - kRefreshAhead &&
+                     platform_.clock->now() >= *current_->expires_at - kRenewalAhead &&
                      platform_.clock->monotonic() >= next_renewal_;
     if (due && !renewing_) return std::nullopt;
     return current_;
@@ -161,14 +161,14 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
     }
     const RoundEnd end{*self, round};
     Outcome outcome = co_await self->fetch();
-    round->outcome = self->keep(std::move(outcome));
+    round->outcome = self->remember(std::move(outcome));
     co_return *round->outcome;
   }
 
   // Remembers what was fetched; after a failure goes on with what still holds.
-  Outcome keep(Outcome fetched) {
+  Outcome remember(Outcome fetched) {
     const std::lock_guard lock(mutex_);
-    next_renewal_ = platform_.clock->monotonic() + kRefreshPause;
+    next_renewal_ = platform_.clock->monotonic() + kRenewalPause;
     if (fetched) {
       current_ = *fetched;
     } else if (still_hold()) {
@@ -364,7 +364,7 @@ class Chain final : public CredentialsProvider, public std::enable_shared_from_t
   const asio::any_io_executor strand_;
   const Platform platform_;
 
-  // Only on the strand.
+  // Only the strand touches these.
   std::shared_ptr<Round> round_;
   std::optional<Source> source_;  // The first that answered.
 

@@ -1,6 +1,6 @@
-// Where AWS credentials come from unless somebody says otherwise: the places in which AWS's own tools look, too.
+// Finds AWS credentials, unless somebody gives them, in the places in which AWS's own tools look, too.
 //
-// The chain asks in this order, and keeps to the first that answers: environment (AWS_ACCESS_KEY_ID,
+// The chain asks in this order, and goes on with the first that answers: environment (AWS_ACCESS_KEY_ID,
 // AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); the profile AWS_PROFILE (or "default") of the shared credentials
 // and config files; the container endpoint (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI, with
 // _AUTHORIZATION_TOKEN or its _FILE); the instance metadata service, version 2 (unless

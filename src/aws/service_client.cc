@@ -45,7 +45,7 @@ Task<Result<HttpResponse>> ServiceClient::State::call(std::shared_ptr<State> sel
                                                       Repeatable repeatable, Judge judge,
                                                       int* attempts_unknown) {
   int unknown = 0;
-  std::string why_unknown;  // Of the last attempt whose fate nobody knows.
+  std::string why_unknown;  // This is the error of the last attempt whose fate nobody knows.
   const auto tries = [](int attempt) {
     return attempt == 1 ? "" : " (attempt " + std::to_string(attempt) + ")";
   };

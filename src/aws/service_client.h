@@ -16,11 +16,11 @@
 
 namespace facetheory {
 
-// Where a service is and under which name requests to it are signed.
+// Says where a service is and under which name requests to it are signed.
 struct ServiceEndpoint {
   Origin origin;
   SigningScope scope;
-  bool custom = false;  // From AWS_ENDPOINT_URL(_<SERVICE>) or the profile, not derived from the region.
+  bool custom = false;  // AWS_ENDPOINT_URL(_<SERVICE>) or the profile named it; the region did not.
 };
 
 // `service` is "dynamodb" or "s3". The endpoint comes from AWS_ENDPOINT_URL_<SERVICE>, then AWS_ENDPOINT_URL,

@@ -97,7 +97,7 @@ std::string canonical_query(std::string_view query) {
   return canonical;
 }
 
-// Without white space at the ends, and with single spaces within.
+// Removes white space at the ends and leaves single spaces within, as the signature wants it.
 std::string trim_all(std::string_view value) {
   std::string trimmed;
   bool gap = false;

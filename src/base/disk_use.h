@@ -6,9 +6,9 @@
 namespace facetheory {
 
 struct DiskUse {
-  std::uint64_t used = 0;  // By what is stored now.
-  std::uint64_t occupied =
-      0;  // By its files, some of which never shrink: what was removed leaves room in them.
+  std::uint64_t used = 0;  // What is stored now takes these.
+  // The files take these. Some files never shrink: what was removed leaves room in them.
+  std::uint64_t occupied = 0;
 
   friend DiskUse operator+(const DiskUse& a, const DiskUse& b) {
     return {a.used + b.used, a.occupied + b.occupied};

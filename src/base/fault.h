@@ -21,13 +21,13 @@ enum class Fault {
   throttle,      // `unavailable`: the service is busy; nothing was done.
   fail,          // `unavailable`: the service is broken; nothing was done.
   conflict,      // `unavailable`: somebody else's write was in the way; nothing was done.
-  lose_request,  // `ambiguous`, and nothing was done. Of a read: `unavailable`.
-  lose_answer,   // `ambiguous`, though it was done. Of a read: `unavailable`.
+  lose_request,  // `ambiguous`, and nothing was done. A read gets `unavailable`.
+  lose_answer,   // `ambiguous`, though it was done. A read gets `unavailable`.
 };
 
 std::string_view name(Fault fault);
 
-// Which fault the next operation meets: those queued for it first, then by chance. May be used from any
+// Says which fault the next operation meets: those queued for it first, then by chance. May be used from any
 // thread; the same seed gives the same faults to the same sequence of operations.
 class FaultScript {
  public:

@@ -19,7 +19,7 @@ namespace facetheory {
 inline Task<void> first_to_end(Task<void> one, Task<void> other) {
   using namespace boost::asio::experimental::awaitable_operators;
   bool ended = false;
-  std::exception_ptr thrown;  // By the first.
+  std::exception_ptr thrown;  // The first to end threw it.
   const auto run = [&](Task<void> task) -> Task<void> {
     std::exception_ptr caught;
     try {

@@ -1,7 +1,7 @@
 // FixedBytes: bytes that are never changed, in pages of their own. The system can be lent them (LendingPipe) instead of
 // being given a copy, and keeps the pages that it still has to send when the object is gone.
 //
-// FixedMemory makes them, and sees to it that they do not become too many. Both may be used from any thread.
+// FixedMemory makes them, and limits how many there are. Both may be used from any thread.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ class FixedBytes;
 
 class FixedMemory {
  public:
-  // So many bytes at once, in whole pages.
+  // Holds up to `most` bytes at once, in whole pages.
   explicit FixedMemory(std::size_t most);
 
   // Null: there is no room for them.

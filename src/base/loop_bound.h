@@ -17,14 +17,14 @@ class LoopBound {
  public:
   using Strand = boost::asio::strand<boost::asio::any_io_executor>;
 
-  // To a loop that one thread runs. An executor that is no io_context's cannot be asked whose thread this is, so it
-  // gets a strand. `what` names the object when the program must end, and lives as long as the program.
+  // Binds to a loop that one thread runs. An executor that is no io_context's cannot be asked whose thread this is, so
+  // it gets a strand. `what` names the object when the program must end, and lives as long as the program.
   static LoopBound to_loop(const boost::asio::any_io_executor& loop, const char* what);
 
-  // To a strand of its own, of an executor that any number of threads may run.
+  // Binds to a new strand of an executor that any number of threads may run.
   static LoopBound to_strand(const boost::asio::any_io_executor& executor, const char* what);
 
-  // Where the object's work is to be done.
+  // The object's work is to be done here.
   const boost::asio::any_io_executor& executor() const { return executor_; }
 
   bool is_here() const { return loop_ ? loop_->running_in_this_thread() : strand_->running_in_this_thread(); }
@@ -38,7 +38,7 @@ class LoopBound {
       used_elsewhere(what_);
   }
 
-  // For what also happens when the loop has ended and whatever waited on it is destroyed, by the thread that destroys
+  // Passes also when the loop has ended: whatever waited on it is then destroyed by the thread that destroys the loop.
   // it.
   void check_until_ended() const {
     if (!is_here() && !may_have_ended()) [[unlikely]]

@@ -29,10 +29,10 @@ constexpr microseconds kPatientPiece{200};
 // The kernel itself looks at its clock every few milliseconds only. So a loop that has always more to do gives way by
 // itself, after this long: what it owes to others is then paid often and not at once.
 constexpr microseconds kTurn{100};
-// Before one that waits for an idle moment runs without one: about as many handlers as a render has.
+// A job that waits for an idle moment runs without one after so many handlers, which is about as many as a render has.
 constexpr int kMostPassedOver = 50;
 
-// As the kernel has it; its own header and that of the C library exclude each other.
+// This is the kernel's struct. It stands here because the kernel's header and the C library's exclude each other.
 struct SchedulingAttributes {
   std::uint32_t size = sizeof(SchedulingAttributes);
   std::uint32_t policy = 0;
@@ -44,7 +44,7 @@ struct SchedulingAttributes {
   std::uint64_t period = 0;
 };
 
-// Of this thread, and of those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels
+// Holds for this thread and those that it starts. Since Linux 6.12 who runs in short pieces is let in sooner; kernels
 // before that take no notice. A policy that an operator has chosen stays.
 void be_scheduled(std::uint32_t policy, microseconds piece) {
   SchedulingAttributes now;
@@ -129,7 +129,7 @@ void LoopThread::run() {
     case Urgency::patient:
     case Urgency::leisurely: {
       const int more = urgency_ == Urgency::patient ? kPatientNiceness : kLeisurelyNiceness;
-      [[maybe_unused]] const int niceness = nice(more);  // Of this thread alone, on Linux.
+      [[maybe_unused]] const int niceness = nice(more);  // On Linux this changes the calling thread alone.
       // Those that wake up interrupt nobody, each other neither: that would only cost time.
       be_scheduled(SCHED_BATCH, kPatientPiece);
       run_in_turns();

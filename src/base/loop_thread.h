@@ -11,7 +11,7 @@
 
 namespace facetheory {
 
-// Who goes first where there are fewer cores than threads with something to do. A scheduler left to itself lets whoever
+// Says who goes first where fewer cores than threads have something to do. A scheduler left to itself lets whoever
 // runs go on for milliseconds, and a page from memory takes a hundredth of one.
 enum class Urgency {
   ordinary,
@@ -42,8 +42,8 @@ class LoopThread {
   boost::asio::any_io_executor executor() { return context_.get_executor(); }
 
   // Runs it here when nothing else is ready to run, so that what has begun goes before more of its kind: a thousand at
-  // once would all be late. From any thread. Whatever keeps a loop busy lets one in now and then; an ordinary one makes
-  // no difference.
+  // once would all be late. Any thread may call this. Whatever keeps a loop busy lets one in now and then; an ordinary
+  // one makes no difference.
   void when_idle(std::function<void()> begin);
 
  private:
@@ -54,7 +54,7 @@ class LoopThread {
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   const Urgency urgency_;
-  std::deque<std::function<void()>> later_;  // Of the loop's thread alone.
+  std::deque<std::function<void()>> later_;  // Only the loop's thread touches it.
   int passed_over_ = 0;
   std::thread thread_;
 };

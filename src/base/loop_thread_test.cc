@@ -52,7 +52,7 @@ TEST(LoopThread, DoesWhatItIsGivenInThatOrder) {
     on(loop, [] {});
     ASSERT_EQ(done.size(), 1'000U);
     EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
-    EXPECT_EQ(on(loop, [] { return 7; }), 7);  // After a rest, too.
+    EXPECT_EQ(on(loop, [] { return 7; }), 7);  // It runs what comes after a rest, too.
   }
 }
 
@@ -147,7 +147,7 @@ TEST(LoopThread, InterruptsNobodyIfItIsPatient) {
 TEST(LoopThread, RunsInShortPiecesUnlessItIsOrdinary) {
   LoopThread ordinary("test"), prompt("test", Urgency::prompt), patient("test", Urgency::patient);
   EXPECT_EQ(on(ordinary, piece), piece());
-  // Before Linux 6.12 all have the same.
+  // Before Linux 6.12 all threads have the same piece.
   const bool all_the_same = piece() == 0;
   EXPECT_EQ(on(prompt, piece), all_the_same ? 0U : 100'000U);
   EXPECT_EQ(on(patient, piece), all_the_same ? 0U : 200'000U);

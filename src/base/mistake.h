@@ -5,7 +5,7 @@
 
 namespace facetheory {
 
-// Logs the mistake as an error and aborts. For what no input can cause: a wrong answer would be worse than none.
+// Logs the mistake as an error and aborts. It is for what no input can cause: a wrong answer would be worse than none.
 [[noreturn]] void end_program(std::string_view mistake);
 
 }  // namespace facetheory

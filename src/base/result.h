@@ -28,8 +28,8 @@ std::string_view name(ErrorCode code);
 struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;  // Names the thing that failed and, where there is one, the remedy.
-  std::int64_t retry_at =
-      0;  // Of `unavailable` and `exhausted`: when it may go better, in seconds since 1970; 0: nobody knows.
+  // Says with `unavailable` and `exhausted` when it may go better, in seconds since 1970; 0: nobody knows.
+  std::int64_t retry_at = 0;
 
   friend bool operator==(const Error&, const Error&) = default;
 };

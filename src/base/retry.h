@@ -1,4 +1,4 @@
-// When to repeat a call, and how long to wait before.
+// Decides when a call is repeated, and how long to wait before.
 //
 // Waits grow exponentially with full jitter. The quota is a bucket shared by all calls of one client: every
 // repeat takes from it, success gives back, and when it is empty failures are passed on at once, so that a

@@ -22,7 +22,7 @@
 
 namespace facetheory {
 
-// For co_spawn, which makes an empty value when the task throws.
+// co_spawn makes a default value when the task throws, which a T may not have.
 template <typename T>
 Task<std::optional<T>> in_optional(Task<T> task) {
   co_return co_await std::move(task);

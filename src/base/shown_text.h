@@ -23,7 +23,7 @@ inline std::string without_controls(std::string_view text) {
   return shown;
 }
 
-// In quotes, cut after some 60 bytes; what a terminal could not show stands as \xNN.
+// Puts the text in quotes and cuts it after some 60 bytes; what a terminal could not show stands as \xNN.
 inline std::string quoted_for_message(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   const bool utf8 = is_utf8(text);

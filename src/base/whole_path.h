@@ -1,4 +1,4 @@
-// Where a folder really is, so that one that is reached in two ways is known to be one.
+// Finds out where a folder really is, so that one that is reached in two ways is known to be one.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace facetheory {
 std::string whole_path(const std::string& path);
 
 enum class Sameness {
-  same,       // By name, or by what the system says: a link, or a folder that is mounted twice.
+  same,       // The names are the same, or the system says so: a link, or a folder that is mounted twice.
   different,  // Both are there, and are two.
   unknown,    // One of them is not there, or cannot be looked at.
 };

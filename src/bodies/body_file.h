@@ -13,13 +13,13 @@ namespace facetheory {
 
 struct BodyFileHeader {
   std::string key;
-  BodyMetadata metadata;  // With its sha256.
+  BodyMetadata metadata;  // Its sha256 is set.
   std::uint64_t size = 0;
 
   friend bool operator==(const BodyFileHeader&, const BodyFileHeader&) = default;
 };
 
-// With its line feed. The key is UTF-8.
+// Ends with the line feed. The key is UTF-8.
 std::string encode_body_header(const BodyFileHeader& header);
 
 // The line without its line feed. `corrupt`: it is none; `invalid`: it is of a later format.

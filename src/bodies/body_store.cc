@@ -17,7 +17,7 @@ Error invalid(std::string message) {
   return Error{ErrorCode::invalid, std::move(message)};
 }
 
-// For messages: what cannot be printed is shown as '?'.
+// Quotes a text for a message; what cannot be printed is shown as '?'.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text.substr(0, 120)) {

@@ -22,8 +22,8 @@
 namespace facetheory {
 
 struct BodyEntry {
-  std::string key;         // As `write` was given it, without the store's prefix.
-  std::uint64_t size = 0;  // Of the bytes, without metadata.
+  std::string key;         // It is what `write` was given, without the store's prefix.
+  std::uint64_t size = 0;  // Metadata does not count.
   WallTime modified_at;
 
   friend bool operator==(const BodyEntry&, const BodyEntry&) = default;
@@ -38,8 +38,8 @@ struct BodyPage {
 // `invalid`.
 inline constexpr std::size_t kMaxKeyBytes = 1024;
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
-// As S3 counts it (see metadata_fields.h). That is all that S3 keeps beside an object; stores of our own keep more, of
-// which readers of every version can read the whole.
+// S3 counts the metadata so (metadata_fields.h) and stores no more beside an object. Stores of our own have room for
+// more, of which readers of every version can read the whole.
 inline constexpr std::size_t kMaxMetadataBytes = 2048;
 inline constexpr std::size_t kMaxOwnMetadataBytes = std::size_t{32} << 10;
 
@@ -83,12 +83,13 @@ class BodyStore {
   // What the store takes on a disk of this machine; empty: it is not on one.
   virtual Task<Result<std::optional<DiskUse>>> disk_use();
 
-  // Up to `limit` (1 to 1000) entries, in an order of the store's own, each body that existed throughout
+  // Lists up to `limit` (1 to 1000) entries in an order of the store's own, each body that existed throughout
   // exactly once.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);
 
  protected:
-  // For a store in front of another, so that bytes are validated and hashed once. What is read so is not verified yet.
+  // A store in front of another uses these, so that bytes are validated and hashed once. What is read so is not
+  // verified yet.
   static Task<Result<void>> write_to(BodyStore& other, std::string key, Body body);
   static Task<Result<std::optional<Body>>> read_from(BodyStore& other, std::string key);
 
@@ -97,7 +98,8 @@ class BodyStore {
   virtual Task<Result<void>> do_write(std::string key, Body body) = 0;
   virtual Task<Result<std::optional<Body>>> do_read(std::string key) = 0;
   virtual Task<Result<void>> do_remove(std::string key) = 0;
-  virtual Task<Result<void>> do_remove_all(std::vector<std::string> keys);  // By default one after the other.
+  // The default removes one after the other.
+  virtual Task<Result<void>> do_remove_all(std::vector<std::string> keys);
   virtual Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) = 0;
 };
 

@@ -91,7 +91,8 @@ Task<Result<std::optional<Body>>> BodyTable::read(std::string key) {
   co_return std::optional<Body>(std::move(*body));
 }
 
-// On no condition, which a damaged row would not meet. One that comes back after power loss is collected again.
+// Deletes without a condition, since a damaged row would meet none. One that comes back after power loss is collected
+// again.
 Task<Result<void>> BodyTable::remove(std::string key) {
   Write erase = Delete{row_of(std::move(key)), {}};
   auto outcome = co_await table_->write(std::move(erase), Durability::process);

@@ -19,8 +19,8 @@ class BodyTable {
   // Makes the directory if it is not there.
   static Result<std::unique_ptr<BodyTable>> open(const std::string& directory, const Clock& clock);
 
-  // As BodyStore's; false: the same bytes were there already. `exhausted` also means that the table has reached its
-  // greatest size.
+  // Promises what BodyStore's does; false: the same bytes were there already. `exhausted` also means that the table has
+  // reached its greatest size.
   Task<Result<bool>> write(const std::string& key, const Body& body);
   // Whoever awaits it may wait for a disk, and so with `list`.
   Task<Result<std::optional<Body>>> read(std::string key);

@@ -151,7 +151,7 @@ int names_in(const fs::path& folder, std::vector<std::string>& names) {
   return error;
 }
 
-// Of the disk; 0: there is no such file.
+// Says what the file takes of the disk; 0: there is no such file.
 std::int64_t bytes_taken_by(const fs::path& path) {
   constexpr std::int64_t kBlock = 512;
   struct stat status{};
@@ -239,7 +239,7 @@ Result<void> FileBodies::State::write(const std::string& key, const Body& body) 
   }
   auto named = name_file(temporary, path, key, body);
   if (!named) return named;
-  // Without this the name may be lost with the power, even one that another writer gave.
+  // A name whose folder is not synced may be lost with the power, even one that another writer gave.
   error = sync_folder(path.parent_path());
   if (error != 0) return file_error(error, "sync folder", path.parent_path(), ErrorCode::ambiguous);
   return {};
@@ -250,7 +250,8 @@ Result<void> FileBodies::State::name_file(const fs::path& temporary, const fs::p
                                           const std::string& key, const Body& body) const {
   int error =
       ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
-  if (error == EINVAL || error == ENOSYS) {  // Not every file system can; all of those can link.
+  // Some file systems cannot rename so, but all of those can link.
+  if (error == EINVAL || error == ENOSYS) {
     error = ::link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
     if (error == 0) ::unlink(temporary.c_str());
   }
@@ -378,7 +379,8 @@ Result<std::unique_ptr<FileBodies>> FileBodies::open(fs::path folder, Platform p
   if (!folder.has_filename()) folder = folder.parent_path();  // "/a/b/"
   if (const int error = make_private_folders(folder))
     return file_error(error, "open the folder of bodies", folder);
-  sync_folder(folder.parent_path());  // In vain where that one may not be read; then it was there before us.
+  // This fails where that folder may not be read; but then it was there before us.
+  sync_folder(folder.parent_path());
   auto state = std::make_shared<State>(std::move(folder), std::move(platform));
   state->remove_abandoned();
   return std::unique_ptr<FileBodies>(new FileBodies(std::move(state)));

@@ -250,7 +250,7 @@ TEST_F(FileBodiesTest, SaysThatTheDiskIsFullAndLosesNothing) {
   EXPECT_EQ(write("large", std::string(100'000, 'x')), "written");
 }
 
-// Without the rights of root, for which no folder is read-only.
+// Gives up root's rights, for which no folder is read-only.
 class AsNobody {
  public:
   AsNobody() {

@@ -15,7 +15,7 @@ namespace facetheory {
 class ForwardingBodies : public BodyStore {
  public:
   explicit ForwardingBodies(std::shared_ptr<BodyStore> inner);
-  explicit ForwardingBodies(BodyStore& inner);  // Which outlives it.
+  explicit ForwardingBodies(BodyStore& inner);  // The inner store outlives it.
 
   std::string reference(std::string_view key) const override { return inner_->reference(key); }
   std::string address(std::string_view key) const override { return inner_->address(key); }

@@ -15,7 +15,7 @@ namespace facetheory {
 
 struct BodyLimits {
   std::optional<Duration> read = {};   // Empty: as long as it takes.
-  std::optional<Duration> write = {};  // And a second more for every kBytesASecond of the body.
+  std::optional<Duration> write = {};  // It grows by a second for every kBytesASecond of the body.
   // Those of this store, where others want to see them. Beyond that a write is `unavailable` at once.
   std::shared_ptr<PendingWrites> pending = std::make_shared<PendingWrites>(256, std::size_t{128} << 20);
 

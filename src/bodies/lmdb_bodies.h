@@ -17,7 +17,7 @@ namespace facetheory {
 
 class LmdbBodies final : public BodyStore {
  public:
-  // Up to here LMDB finds room for one in a file that is in use, and reading it as a whole is cheap.
+  // LMDB finds room for a body up to this size in a file that is in use, and reading it as a whole is cheap.
   static constexpr std::size_t kMaxSmallBytes = std::size_t{64} << 10;
 
   // Whether there is a table in the folder, so that FileBodies alone would not see all bodies.
@@ -40,7 +40,7 @@ class LmdbBodies final : public BodyStore {
   Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   Task<Result<void>> write_file(std::string key, Body body);
-  // On a thread that may wait for a disk.
+  // Runs on a thread that may wait for a disk.
   Task<Result<std::optional<Body>>> read_small(std::string key);
 
   std::unique_ptr<BodyTable> small_;

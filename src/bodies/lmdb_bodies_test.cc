@@ -75,7 +75,7 @@ class LmdbBodiesTest : public ::testing::Test {
     if (!body) return to_string(body.error());
     return *body ? (*body)->bytes : "(missing)";
   }
-  // In pages of that many.
+  // Lists all keys in pages of that many.
   std::vector<std::string> keys(std::size_t limit) {
     std::vector<std::string> found;
     std::optional<std::string> after;

@@ -11,8 +11,8 @@ namespace facetheory {
 
 struct S3Error {
   std::string code;     // "NoSuchKey"; empty where the answer says nothing.
-  std::string message;  // As S3 put it.
-  std::string region;   // Where the bucket is, when it is elsewhere.
+  std::string message;  // These are S3's words.
+  std::string region;   // The bucket is in that region; empty: S3 did not say.
 };
 S3Error parse_s3_error(std::string_view xml);
 

@@ -90,14 +90,15 @@ struct S3Bodies::State {
 
   // Constant after construction.
   const S3Location location;
-  const std::string prefix;       // With its slash.
-  const std::string bucket_path;  // Of requests; ends with a slash.
-  const std::string name;         // For messages.
+  const std::string prefix;       // It ends with a slash, or is empty.
+  const std::string bucket_path;  // Targets of requests begin with it. It ends with a slash.
+  const std::string name;         // Messages name the store so.
   const bool custom;
   // Each with connections of its own, so that writes that hang leave some for reads.
   mutable ServiceClient reading;
   mutable ServiceClient writing;
-  mutable std::atomic<bool> told_that_nothing_guards = false;  // From any thread.
+  // Any thread may set it.
+  mutable std::atomic<bool> told_that_nothing_guards = false;
 
   std::string complete(std::string key) const { return key.starts_with(prefix) ? key : prefix + key; }
   std::string target(std::string_view complete_key) const {
@@ -109,7 +110,7 @@ struct S3Bodies::State {
   Task<Result<std::optional<Body>>> get(std::string complete_key) const;
   Task<Result<std::optional<std::string>>> stored_sha256(std::string complete_key) const;
   Task<Result<void>> settle(std::string complete_key, std::string sha256) const;
-  void tell_that_nothing_guards() const;  // Once.
+  void tell_that_nothing_guards() const;  // Tells it once.
   Error refusal(const HttpResponse& answer, std::string_view action, std::string_view key) const;
 };
 

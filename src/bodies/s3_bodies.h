@@ -19,16 +19,16 @@ namespace facetheory {
 // What rows carry as s3_key of a body that is written here. Every form is read, whatever is written.
 enum class PointerForm {
   complete,  // The whole key of the object, as readers expect who know of no prefix.
-  relative,  // Without the prefix, as readers expect who put it before every pointer themselves.
+  relative,  // The prefix is left out: some readers put it before every pointer themselves.
 };
 
 struct S3Location {
   std::string bucket;
-  std::string prefix = {};  // Without a slash at its ends; empty: the whole bucket.
+  std::string prefix = {};  // It neither begins nor ends with a slash; empty: the whole bucket.
   PointerForm pointers = PointerForm::complete;
 };
 
-// Where requests for a bucket go: by host name, or by path at a custom endpoint and where the bucket's name
+// Says where requests for a bucket go: by host name, or by path at a custom endpoint and where the bucket's name
 // contains a dot (which the service's certificate would not cover).
 struct S3Address {
   Origin origin;

@@ -251,8 +251,8 @@ TEST_F(S3BodiesTest, DoesNotTakeSomebodyElsesBodyForItsOwnWhenAnAnswerWasDropped
 class S3PassingFault : public S3BodiesTest, public ::testing::WithParamInterface<ProxyFault> {};
 
 TEST_P(S3PassingFault, IsOutlivedByEveryOperation) {
-  const int count =
-      GetParam() == ProxyFault::delay ? 1 : 2;  // Of a delayed answer there is no second attempt.
+  // A delayed answer comes, so there is no second attempt.
+  const int count = GetParam() == ProxyFault::delay ? 1 : 2;
   for (const char* operation : {"PutObject", "GetObject", "ListObjectsV2", "DeleteObject"}) {
     proxy().inject(
         {.kind = GetParam(), .operation = operation, .count = count, .delay = std::chrono::milliseconds(5)});

@@ -14,12 +14,12 @@ namespace facetheory {
 Answer done(std::string outcome, Fields fields = {});
 Answer failed(const Error& error);
 Answer usage(std::string message);
-Answer misconfigured(const Error& mistakes);  // As read_config gives them, a line each.
+Answer misconfigured(const Error& mistakes);  // read_config gives them, a line each.
 Answer somebody_else(std::string outcome, Fields fields, std::string message);
 
 Fields fields_of(const Page& page);
 Fields fields_of(const Page& page, const MetaRow& meta);
-Fields fields_of(const LockRow& lock);  // Without its token, which is its holder's alone.
+Fields fields_of(const LockRow& lock);  // Leaves out the token, which is its holder's alone.
 Fields fields_of(const VersionRow& version);
 Fields fields_of(const RequestRow& request);
 Fields fields_of(const TagRow& tag);

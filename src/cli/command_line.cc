@@ -289,7 +289,7 @@ struct Parser {
 
 std::variant<Invocation, Instead> parse_command_line(const Commands& commands,
                                                      std::vector<std::string> words) {
-  // Also where the line cannot be understood.
+  // --json counts also where the line cannot be understood.
   const auto end = std::find(words.begin(), words.end(), "--");
   const bool json = std::find(words.begin(), end, "--json") != end;
   Parser parser(commands);

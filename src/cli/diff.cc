@@ -18,7 +18,7 @@ struct ComparedPage {
   Body body;
 };
 
-// As it would be served: what a reader notices, header fields included.
+// Shows the body as it would be served: what a reader notices, header fields included.
 std::string as_text(const Body& body) {
   std::string text = "status: " + std::to_string(body.metadata.status) + "\n";
   if (!body.metadata.content_type.empty()) text += "content-type: " + body.metadata.content_type + "\n";
@@ -52,7 +52,7 @@ class Diff final : public Command {
     arguments.positional("B", second_, "Another. Default: the page that is current.");
   }
   Answer run(Session& session) override {
-    if (page_.pk && page_.key && !second_) {  // Only versions were given.
+    if (page_.pk && page_.key && !second_) {  // The user gave versions and no page.
       second_ = std::exchange(first_, std::exchange(page_.key, std::nullopt));
     }
     const Page page = session.page(page_);

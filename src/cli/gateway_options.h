@@ -1,4 +1,4 @@
-// The options that say which gateway is meant; `serve` runs it, `explain` looks at its pages and `doctor` at its
+// The options that say which gateway is meant; `serve` runs it, `explain` inspects its pages and `doctor` its
 // stores.
 #pragma once
 
@@ -16,7 +16,7 @@ class GatewayOptions {
  public:
   void declare(Arguments& arguments);
 
-  // As the file, the environment and the options say now; `invalid` names what is wrong.
+  // Reads what the file, the environment and the options say now; `invalid` names what is wrong.
   Result<Config> load(const Session& session) const;
 
   bool demo() const { return demo_; }

@@ -14,7 +14,7 @@ std::int64_t count(std::uint64_t n) {
   return static_cast<std::int64_t>(n);
 }
 
-// On one line of a terminal, over and over; what cannot be written is not missed.
+// Writes one line of a terminal over and over; what cannot be written is not missed.
 void show_progress(const SweepReport& report) {
   const std::string line = "\r\x1b[Krows " + std::to_string(report.rows_seen) + ", bodies " +
                            std::to_string(report.bodies_seen) + ", deleted " +

@@ -8,7 +8,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kColumn = 30;  // Where the explanations of options begin.
+constexpr std::size_t kColumn = 30;  // The explanations of options begin here.
 
 // Breaks text at spaces; all lines but the first are indented.
 std::string wrapped(std::string_view text, std::size_t first_column, std::size_t indent) {

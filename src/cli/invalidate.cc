@@ -16,7 +16,7 @@
 namespace facetheory {
 namespace {
 
-// Whom it reaches, in the words of the answer.
+// These say whom an invalidation reaches, in the words of the answer.
 const std::string kReachesMarks =
     "gateways and commands of facetheory, at once or within their pointer_ttl; not readers that know only "
     "META: "
@@ -25,7 +25,7 @@ const std::string kReachesSome =
     "gateways and commands of facetheory, and of readers that know only META those of the pages seen so far";
 const std::string kReachesAll = "every reader";
 const std::string kReachesRest = "every reader, if the passes before this one left no page untold";
-// Where another writer has dropped the tags of some pages.
+// This is said where another writer has dropped the tags of some pages.
 std::string reaches_all_but(std::uint64_t untold) {
   return "every reader, but of " + std::to_string(untold) +
          (untold == 1 ? " page whose META" : " pages whose META") +
@@ -34,9 +34,9 @@ std::string reaches_all_but(std::uint64_t untold) {
          "still have them as they were; --whole-tenant reaches them";
 }
 
-const std::string kBeginning = "start";  // Of the table, where a cursor is printed.
+const std::string kBeginning = "start";  // It is printed as the cursor of the table's beginning.
 
-// On one line of a terminal, over and over; what cannot be written is not missed.
+// Writes one line of a terminal over and over; what cannot be written is not missed.
 // `rows`: how many the table has, as far as it knows; 0: nobody can say how much of it is done.
 void show_closing(const ClosePagesReport& report, std::uint64_t rows) {
   constexpr std::uint64_t kBarCells = 20;
@@ -222,7 +222,7 @@ class Invalidate final : public Command {
     return after_ && *after_ != kBeginning ? kReachesRest : kReachesAll;
   }
 
-  // Which tags the routes give. A mistake in the file is no reason not to invalidate.
+  // Tells which tags the routes give. A mistake in the file is no reason not to invalidate.
   static std::optional<Config> routes(const Session& session) {
     if (!session.has_config_file()) return std::nullopt;
     Result<Config> config = load_config(session.config_file(), Environment::of_process());

@@ -53,7 +53,8 @@ Changes changes_between(const Lines& a, const Lines& b) {
   const auto n = static_cast<int>(a.size());
   const auto m = static_cast<int>(b.size());
   const int most = std::min(n + m, kMostDifferences);
-  std::vector<std::vector<int>> reached;  // For each d what d - 1 had reached, from diagonal -d - 1 to d + 1.
+  // Element d is what d - 1 had reached, from diagonal -d - 1 to d + 1.
+  std::vector<std::vector<int>> reached;
   std::vector<int> furthest(static_cast<std::size_t>(2 * most + 3), 0);
   const auto at = [&](int k) -> int& { return furthest[static_cast<std::size_t>(k + most + 1)]; };
   for (int d = 0; d <= most; ++d) {

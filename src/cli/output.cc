@@ -199,7 +199,7 @@ std::string when(std::int64_t epoch_seconds, std::int64_t now) {
   constexpr std::int64_t kMinute = 60;
   constexpr std::int64_t kHour = 60 * kMinute;
   constexpr std::int64_t kDay = 24 * kHour;
-  // As doubles: rows may hold any number.
+  // The difference is taken in doubles, since rows may hold any number.
   const double distance = static_cast<double>(epoch_seconds) - static_cast<double>(now);
   const double size = distance < 0 ? -distance : distance;
   const auto in = [size](std::int64_t unit, const char* name) {

@@ -21,10 +21,10 @@ inline constexpr int kUsage = 2;
 inline constexpr int kSomebodyElse = 3;  // Somebody else won: held, lost, mismatch, in progress.
 
 struct Field;
-using Fields = std::vector<Field>;  // In the order in which they are shown.
+using Fields = std::vector<Field>;  // They stand in the order in which they are shown.
 
 struct Field {
-  std::string name;  // As the rows call it.
+  std::string name;  // The rows call it so.
   std::variant<std::int64_t, bool, std::string, std::vector<std::string>, std::vector<Fields>> value;
 };
 
@@ -40,9 +40,9 @@ struct Answer {
   int exit = kDone;
   std::string outcome;  // One word, for programs.
   Fields fields = {};
-  std::optional<std::string> text =
-      {};                    // For people, if it is not just outcome and fields, one on each line.
-  std::string message = {};  // For stderr; says what to do about it.
+  // People read this, where it is not just outcome and fields, one on each line.
+  std::optional<std::string> text = {};
+  std::string message = {};  // It goes to stderr and says what to do.
   bool message_has_lines =
       false;  // Line breaks in it are ours. Otherwise they came with a value, and are escaped.
 };
@@ -54,7 +54,7 @@ std::string to_text(const Answer& answer, std::int64_t now);
 // Says it on stdout and stderr; the exit code, which is that of a failure if stdout does not take all of it.
 int say(const Answer& answer, bool as_json, std::int64_t now);
 
-// On one line, and harmless to a terminal: control characters and what is not UTF-8 are shown escaped.
+// Makes one line of it that is harmless to a terminal: control characters and what is not UTF-8 are shown escaped.
 std::string escaped(std::string_view text);
 
 // A line on stderr: "facetheory: <message>".

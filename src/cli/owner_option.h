@@ -8,8 +8,8 @@
 
 namespace facetheory {
 
-// A name of up to 512 bytes, since everybody who finds the lease held reads it. Without one: default_owner() of
-// session.h.
+// Takes a name of up to 512 bytes, since everybody who finds the lease held reads it. The default is that of
+// default_owner() in session.h.
 void declare_owner(Arguments& arguments, std::optional<std::string>& into);
 
 }  // namespace facetheory

@@ -74,7 +74,7 @@ Result<void> PageOptions::take_header(const std::string& value) {
   return {};
 }
 
-// As it stands in a header field: "..." or W/"...". Quotes that are missing are added.
+// Takes it as it stands in a header field: "..." or W/"...". Quotes that are missing are added.
 Result<void> PageOptions::take_etag(const std::string& value) {
   const bool weak = value.starts_with("W/");
   const std::string_view tag = std::string_view(value).substr(weak ? 2 : 0);

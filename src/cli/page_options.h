@@ -16,7 +16,7 @@ namespace facetheory {
 class PageOptions {
  public:
   void declare(Arguments& arguments);
-  // After parsing: whether the options go together.
+  // Checks after parsing whether the options go together.
   Result<void> check() const;
 
   Rendered rendered(std::string bytes) const;

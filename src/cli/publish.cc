@@ -15,7 +15,8 @@
 namespace facetheory {
 namespace {
 
-constexpr std::int64_t kLastSecond = 253'402'300'799;  // Of the year 9999; more is probably milliseconds.
+// The year 9999 ends with it; more is probably milliseconds.
+constexpr std::int64_t kLastSecond = 253'402'300'799;
 
 Result<std::string> read_file(const std::string& path) {
   const bool is_stdin = path == "-";

@@ -84,7 +84,8 @@ class Regenerate final : public Command {
   }
 
   Answer run(Session& session) override {
-    const Interruption interruption;  // Before the table is opened, which takes threads.
+    // This comes before the table is opened, since its threads inherit the mask of signals.
+    const Interruption interruption;
     const Page page = session.page(page_);
     const Result<std::optional<std::string>> id = request_.key(page);
     if (!id) return usage(id.error().message);

@@ -120,7 +120,7 @@ class Claim final : public OfRequest {
     return session.isr().claim(page, id_, request_hash(inputs), length_, std::move(others));
   }
 
-  // Not ours to do any more, so that `owner=$(...) && work` does not work twice.
+  // The request is not ours to do any more: `owner=$(...) && work` must not work twice.
   Answer completed(const Page& page, const RequestRow& row) const {
     Answer answer =
         somebody_else("completed", fields_of(page),

@@ -12,7 +12,7 @@
 
 namespace facetheory {
 
-// Of --input beside a policy: an input by the name of one of the policy's would hide that the policy has changed.
+// Refuses an --input by the name of one of the policy's inputs: it would hide that the policy has changed.
 Result<void> check_inputs(const std::map<std::string, std::string>& inputs);
 
 class RequestName {

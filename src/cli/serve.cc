@@ -130,7 +130,7 @@ class Serve final : public Command {
       complain("reloaded");
     }
     complain("stopping; a second signal stops at once");
-    // From now on the default holds: the next one ends the process.
+    // Unblocked signals have their default effect: the next one ends the process.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     const Stopped stopped = (*service)->stop();
     const auto cut = static_cast<std::int64_t>(stopped.connections_cut);

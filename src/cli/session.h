@@ -44,7 +44,7 @@ class Session {
 
   const GlobalOptions& options() const { return options_; }
   std::string tenant() const { return options_.tenant.value_or(""); }
-  // Which table and which bodies, by the rule of site/stores.h.
+  // Tells which table and which bodies are used, by the rule of site/stores.h.
   const ChosenStores& stores();
   std::string config_file() const;  // The one that is read,
   bool has_config_file() const;     // if it is there or was named.
@@ -52,9 +52,9 @@ class Session {
   std::string bodies_name();
 
   Page page(const PageName& name) const;
-  // For what touches no bodies: none are opened.
+  // Serves commands that touch no bodies: none are opened.
   BlockingIsr& isr();
-  // Where pages cannot be kept in these two, that is refused.
+  // Opens the bodies, too. Refuses a table and bodies that cannot hold pages together.
   BlockingIsr& isr_with_bodies();
   std::int64_t now() const;
 
@@ -68,7 +68,7 @@ class Session {
   void open(const std::string& bodies_uri);
 };
 
-// For people to find a worker by: "<host>:<process id>".
+// Names this worker for people: "<host>:<process id>".
 std::string default_owner();
 
 }  // namespace facetheory

@@ -69,7 +69,7 @@ class TableExamination {
   Task<Result<bool>> holds(std::string sk, std::string value) const;
 
   std::string pk() const { return "DOCTOR#" + mark_; }
-  // Of a transaction.
+  // Makes the token of a transaction.
   std::string token(int number) const { return mark_.substr(0, 30) + "-" + std::to_string(number); }
   Item row(std::string sk, std::string value) const {
     return {{pk(), std::move(sk)}, Attributes{{"value", std::move(value)}, {"ttl", ttl_}}};

@@ -30,8 +30,9 @@ struct StoreCheck {
   std::string detail = {};  // What was seen instead, and the remedy.
 };
 
-// In the order in which they were made; what depends on one that failed is left out. `mark` is fresh for every call.
-// Rows carry the time `ttl` (in seconds since 1970), so that those of a process that was killed go away, too.
+// Checks stand in the order in which they were made; what depends on one that failed is left out. `mark` is fresh for
+// every call. Rows carry the time `ttl` (in seconds since 1970), so that those of a process that was killed go away,
+// too.
 Task<std::vector<StoreCheck>> check_table(Table& table, std::string mark, std::int64_t ttl);
 Task<std::vector<StoreCheck>> check_bodies(BodyStore& bodies, std::string mark);
 

@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::array kInterruptions = {SIGINT, SIGTERM, SIGHUP};
-constexpr milliseconds kPatience{2000};  // Between SIGTERM and SIGKILL.
+constexpr milliseconds kPatience{2000};  // So long lies between SIGTERM and SIGKILL.
 
 std::atomic<pid_t> running_group = 0;
 
@@ -96,9 +96,10 @@ struct Launch {
   char* const* words;
   char* const* variables;
   int output;
-  int trouble;  // Where errno goes, if it cannot be started; closed when it was.
-  int alive;  // Ends when this process does. What is written before means that the guard is not needed any more.
-  int report;  // Where the guard tells of the command.
+  int trouble;  // errno goes there if the program cannot be started; it is closed when it was.
+  // Ends when this process does. What is written before means that the guard is not needed any more.
+  int alive;
+  int report;  // The guard tells of the command there.
   sigset_t mask;
 };
 
@@ -106,7 +107,7 @@ struct Launch {
 struct Report {
   pid_t command = 0;
   bool by_signal = false;
-  int number = 0;  // Of the signal, or the exit code.
+  int number = 0;  // This is the signal's number, or the exit code.
 };
 
 [[noreturn]] void become_command(const Launch& launch, pid_t guard) {
@@ -272,7 +273,8 @@ class GuardedCommand {
   // Waits for its end.
   Report wait() const {
     Report report;
-    if (!read_whole(ended(), &report, sizeof report)) report = {command_, true, SIGKILL};  // With its guard.
+    // No report means that the guard was killed, and the command with it.
+    if (!read_whole(ended(), &report, sizeof report)) report = {command_, true, SIGKILL};
     return report;
   }
 
@@ -352,7 +354,7 @@ void stop_group(const GuardedCommand& command) {
        left = std::chrono::ceil<milliseconds>(give_up - steady_clock::now())) {
     if (::poll(&waiting, 1, static_cast<int>(left.count())) > 0) break;
   }
-  // Also what the command left behind.
+  // This ends also what the command left behind.
   ::kill(-group, SIGKILL);
   static_cast<void>(command.wait());
 }

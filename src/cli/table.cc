@@ -5,7 +5,7 @@
 namespace facetheory {
 namespace {
 
-// Which stores are used and why; that is known whether or not they answer.
+// Tells which stores are used and why; that is known whether or not they answer.
 Fields chosen(Session& session) {
   Fields fields{Field{"table_by", session.stores().table.why}, Field{"bodies", session.bodies_name()},
                 Field{"bodies_by", session.stores().bodies.why}};
@@ -25,7 +25,7 @@ Answer described(Session& session, std::string outcome) {
   return answer;
 }
 
-// Of a table that cannot be described: what was meant by it comes first, and then what went wrong.
+// Answers for a table that cannot be described: what was meant by it comes first, and then what went wrong.
 Answer undescribed(Session& session, Answer why) {
   Answer shown = done("failed", {Field{"uri", session.table_name()}});
   append(shown.fields, chosen(session));
@@ -77,7 +77,7 @@ class Describe final : public Command {
   }
   void declare(Arguments&) override {}
   Answer run(Session& session) override {
-    session.stores();  // Where these cannot be told, there is nothing to show.
+    session.stores();  // This refuses where the stores cannot be told: then there is nothing to show.
     try {
       Answer answer = described(session, "done");
       return answer.exit == kDone ? answer : undescribed(session, std::move(answer));

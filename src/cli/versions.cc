@@ -73,7 +73,8 @@ class Rollback final : public Command {
                          "As `facetheory versions` shows it, VER#...; the VER# may be left out.");
   }
   Answer run(Session& session) override {
-    if (page_.pk && page_.key && !version_) std::swap(page_.key, version_);  // Only VERSION was given.
+    // The user gave VERSION and no page.
+    if (page_.pk && page_.key && !version_) std::swap(page_.key, version_);
     const Page page = session.page(page_);
     if (!version_) return usage("VERSION is missing; facetheory versions shows which there are");
     const Result<std::string> sk = version_sk_named("VERSION", *version_);

@@ -12,7 +12,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kMaxLengthDigits = 19;  // Of 2^63 - 1.
+constexpr std::size_t kMaxLengthDigits = 19;  // 2^63 - 1 has so many.
 
 // The fields that decide.
 struct LengthFields {

@@ -22,7 +22,7 @@ struct BodyFraming {
   };
 
   Kind kind = Kind::none;
-  std::uint64_t length = 0;  // Of Kind::length.
+  std::uint64_t length = 0;  // Only Kind::length has one.
 
   friend bool operator==(const BodyFraming&, const BodyFraming&) = default;
 };
@@ -36,8 +36,8 @@ Result<BodyFraming> request_framing(const RequestHead& head);
 // "chunked", else 400. The connection must be closed in either case.
 int framing_refusal(const RequestHead& head);
 
-// As for requests. `method` is the request's: the answer to HEAD has no body, nor has 1xx, 204, 304 and 2xx to CONNECT.
-// What an origin must never send (1xx or 204 that announce a body) is an error, too.
+// Decides the same for an answer. `method` is the request's: the answer to HEAD has no body, nor has 1xx, 204, 304 and
+// 2xx to CONNECT. What an origin must never send (1xx or 204 that announce a body) is an error, too.
 Result<BodyFraming> response_framing(const ResponseHead& head, std::string_view method);
 
 // The value of Host: there is exactly one, and it is a host with or without a port, or empty. In HTTP/1.0 it may be

@@ -20,7 +20,7 @@ struct FramingCase {
   const char* why;
   std::string fields;
   std::optional<BodyFraming> expected = {};  // Empty: refused.
-  int status = 400;                          // Of a refused request.
+  int status = 400;                          // A refused request is answered with it.
 };
 
 const std::vector<FramingCase>& framing_cases() {

@@ -147,11 +147,11 @@ bool is_forbidden_trailer(std::string_view name) {
       // Framing and the connection.
       "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
       "transfer-encoding", "upgrade",
-      // Who asks, and for what.
+      // These say who asks, and for what.
       "authorization", "cookie", "if-match", "if-modified-since", "if-none-match", "if-range",
       "if-unmodified-since", "max-forwards", "proxy-authenticate", "proxy-authorization", "range",
       "set-cookie", "www-authenticate",
-      // What the body is, and who may keep it.
+      // These say what the body is, and who may store it.
       "age", "cache-control", "content-encoding", "content-range", "content-type", "date", "expires",
       "location", "pragma", "retry-after", "vary"};
   return std::any_of(std::begin(kNames), std::end(kNames),

@@ -33,7 +33,7 @@ class ChunkedDecoder {
 
   struct Step {
     State state = State::more;
-    std::size_t consumed = 0;       // Of the bytes pushed.
+    std::size_t consumed = 0;       // So many of the bytes pushed were taken.
     std::string_view content = {};  // A view into them.
   };
 
@@ -52,9 +52,9 @@ class ChunkedDecoder {
   bool take_trailer(std::string_view& rest);
 
   At at_ = At::size;
-  std::uint64_t left_ =
-      0;  // Of this chunk: its size while that is read, then what is missing of its content.
-  std::size_t line_bytes_ = 0;  // Of the chunk's first line.
+  // This is the chunk's size while that is read, and then what is missing of its content.
+  std::uint64_t left_ = 0;
+  std::size_t line_bytes_ = 0;  // The chunk's first line has so many so far.
   std::size_t trailer_bytes_ = 0;
   std::size_t trailer_fields_ = 0;
   std::string line_;  // The part of a trailer line that has come.
@@ -65,7 +65,7 @@ class ChunkedDecoder {
 // What stands before a chunk's content: "1a2b\r\n". The content is followed by kChunkEnd.
 class ChunkHeader {
  public:
-  explicit ChunkHeader(std::size_t size);  // Not zero, which would end the body.
+  explicit ChunkHeader(std::size_t size);  // A size of zero would end the body.
   std::string_view text() const { return {text_.data(), length_}; }
 
  private:
@@ -74,7 +74,7 @@ class ChunkHeader {
 };
 
 constexpr std::string_view kChunkEnd = "\r\n";
-constexpr std::string_view kLastChunk = "0\r\n\r\n";  // Without trailers.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";  // It has no trailers.
 
 // The last chunk with these trailers. `invalid`: a name or value that would break out of its place, or a field that
 // decides framing, routing or authentication, and so cannot come after the body (RFC 9110, 6.5.1).

@@ -92,7 +92,7 @@ TEST(ChunkedDecoder, ZerosAndExtensionsAreBoundedTogether) {
   EXPECT_EQ(decode(std::string(1000, '0') + ";" + std::string(23, 'a') + "\r\n\r\n").state, State::end);
   EXPECT_EQ(decode(std::string(1000, '0') + ";" + std::string(24, 'a') + "\r\n\r\n").state, State::bad);
   EXPECT_EQ(decode(std::string(1024, '0') + ";\r\n\r\n").state, State::bad);
-  // Of each chunk anew.
+  // The limit counts each chunk's line anew.
   EXPECT_EQ(decode(std::string(1000, '0') + "1\r\nx\r\n" + std::string(1000, '0') + "\r\n\r\n").content, "x");
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Opened = Result<std::unique_ptr<HttpExchange>>;
 
-// Closes the connection when the call ends before the exchange has, by whatever way. On the pool's executor.
+// Closes the connection when the call ends before the exchange has, by whatever way. Runs on the pool's executor.
 struct Abandon {
   ExchangeState::Shared state;
   ~Abandon() { state->abandon(); }
@@ -58,7 +58,7 @@ Task<Result<HttpResponse>> exchange_whole(std::shared_ptr<ConnectionPool> pool, 
   }
 }
 
-// Of a request that must be over within total_timeout.
+// Plans a request that must be over within total_timeout.
 Result<RequestPlan> limited_plan(const ConnectionPool& pool, const HttpRequest& request, BodyFraming body) {
   const Moment deadline = std::chrono::steady_clock::now() + pool.options().total_timeout;
   if (pool.broken_trust()) return *pool.broken_trust();

@@ -45,7 +45,7 @@ class HttpClient {
   Task<Result<std::unique_ptr<HttpExchange>>> open(HttpRequest request, BodyFraming body);
 
   const Origin& origin() const;
-  // Where its connections live.
+  // Its connections live there.
   const boost::asio::any_io_executor& executor() const;
 
  private:

@@ -1,4 +1,4 @@
-// Where an answer ends, as HttpClient::send sees it.
+// Tests where an answer ends for HttpClient::send.
 #include <gmock/gmock.h>
 
 #include "facetheory/http/client.h"

@@ -1,4 +1,4 @@
-// The limits that an HttpClient keeps, and whom it trusts. The defaults are fit for stores; whoever asks other origins
+// The limits of an HttpClient, and whom it trusts. The defaults are fit for stores; whoever asks other origins
 // says what differs.
 #pragma once
 
@@ -15,7 +15,7 @@ struct HttpClientOptions {
   // The whole call of send(), or the whole exchange of ask(), waiting for a pooled connection included.
   std::chrono::milliseconds total_timeout{30000};
   std::chrono::milliseconds idle_timeout{15000};  // An unused connection is closed after that.
-  std::size_t max_connections = 64;               // Without tunnels; further calls wait their turn.
+  std::size_t max_connections = 64;               // Tunnels do not count. Further calls wait for a free one.
   std::size_t max_streams = 64;                   // Besides: of exchanges that may last (let_last()).
   std::size_t max_response_bytes = std::size_t{64} << 20;  // The body that send() collects.
   std::size_t max_response_header_bytes = std::size_t{64} << 10;

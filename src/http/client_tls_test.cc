@@ -1,4 +1,4 @@
-// Whom the client trusts.
+// Tests whom the client trusts.
 #include <filesystem>
 #include <fstream>
 #include <future>

@@ -21,7 +21,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t kSmallBuffer = 16 << 10;
-constexpr std::size_t kLargeBuffer = 64 << 10;  // For bodies; larger ones gain nothing.
+constexpr std::size_t kLargeBuffer = 64 << 10;  // Bodies get this one; a larger one gains nothing.
 
 }  // namespace
 
@@ -55,7 +55,8 @@ void Connection::lent_to_another() {
   end_program("a connection to an origin or a store was touched by an exchange that does not have it");
 }
 
-// Not asio::async_connect, which says operation_aborted where no socket can be had: as if the call had been cancelled.
+// Does not use asio::async_connect, which says operation_aborted where no socket can be had, as if the call had been
+// cancelled.
 Task<error_code> Connection::connect(std::vector<tcp::endpoint> endpoints, Moment deadline) {
   error_code failed = asio::error::not_found;
   writing_ = Patience{deadline, {}};
@@ -70,7 +71,7 @@ Task<error_code> Connection::connect(std::vector<tcp::endpoint> endpoints, Momen
   }
   writing_.reset();
   if (!failed) {
-    error_code ignored;  // Without TCP_NODELAY calls are slower, not wrong.
+    error_code ignored;  // Calls without TCP_NODELAY are slower, not wrong.
     socket().set_option(tcp::no_delay(true), ignored);
   }
   co_return told(failed);

@@ -37,7 +37,7 @@ using Moment = std::chrono::steady_clock::time_point;
 // timeout_error().
 struct Patience {
   Moment deadline = Moment::max();
-  std::optional<std::chrono::milliseconds> silence = {};  // Without a byte in either direction.
+  std::optional<std::chrono::milliseconds> silence = {};  // No byte moves for that long.
 };
 
 boost::system::error_code timeout_error();
@@ -98,7 +98,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   [[noreturn]] static void lent_to_another();
   boost::asio::ip::tcp::socket& socket() { return secure_ ? secure_->next_layer() : *plain_; }
-  // When what is in flight will have taken too long, as far as is known now.
+  // The moment at which what is in flight will have taken too long, as far as is known now.
   Moment due() const;
   void watch();
   void make_room();
@@ -119,7 +119,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // operation costs it two assignments and no timer.
   boost::asio::steady_timer watchdog_;
   Moment watched_until_ = Moment::max();  // max: it sleeps.
-  std::optional<Patience> reading_;       // Of what is in flight.
+  std::optional<Patience> reading_;       // Both are there while their operation is in flight.
   std::optional<Patience> writing_;
   Moment last_progress_;
   bool our_turn_ = false;

@@ -23,8 +23,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// For a place among the streams, when many wait for one already. Each keeps a call's place meanwhile, and half of these
-// are for others.
+// When many answers wait for a place among the streams already, one more waits only so long. Each holds a call's place
+// meanwhile, and half of these are for others.
 constexpr std::chrono::milliseconds kBriefly{250};
 
 constexpr const char* kWhat = "a connection to an origin or a store";
@@ -45,7 +45,7 @@ struct Lookup {
   std::vector<tcp::endpoint> endpoints;
 };
 
-// Whom the certificate must name; false: OpenSSL takes no such name.
+// Has the certificate name that host. False: OpenSSL takes no such name.
 bool expect_name(SSL* ssl, const std::string& host, bool verify) {
   error_code no_address;
   asio::ip::make_address(host, no_address);
@@ -157,7 +157,7 @@ Task<Result<std::shared_ptr<Connection>>> ConnectionPool::connect(Connection::Bo
   co_return not_connected("TLS handshake with", failed, call_deadline);
 }
 
-void ConnectionPool::keep(std::shared_ptr<Connection> connection, Connection::Borrower exchange) {
+void ConnectionPool::take_back(std::shared_ptr<Connection> connection, Connection::Borrower exchange) {
   loop_.check();
   connection->take_back(exchange);
   if (retired_) return;

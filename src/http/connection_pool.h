@@ -62,7 +62,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   // does a new one. Either is lent to that exchange, and comes back from it alone.
   std::shared_ptr<Connection> take_idle(Connection::Borrower exchange);
   Task<Result<std::shared_ptr<Connection>>> connect(Connection::Borrower exchange, Moment call_deadline);
-  void keep(std::shared_ptr<Connection> connection, Connection::Borrower exchange);
+  void take_back(std::shared_ptr<Connection> connection, Connection::Borrower exchange);
 
   // How long it is waited for a place among the streams by one more.
   std::chrono::milliseconds patience_for_stream() const;
@@ -94,7 +94,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   // Those that may be used at once.
   struct Places {
     const std::size_t most;
-    std::size_t taken = 0;  // By granted slots.
+    std::size_t taken = 0;  // Granted slots hold so many.
     std::deque<Slot*> waiting = {};
   };
   Places& places_of(const Slot& slot) { return slot.use_ == Use::call ? calls_ : streams_; }
@@ -111,7 +111,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   std::optional<Error> broken_trust_;
   const LoopBound loop_;
 
-  // Only on the executor.
+  // Only the executor's thread touches these.
   // No connection is idle while a new one is made, so the two bound them all, tunnels excepted.
   Places calls_;
   Places streams_;

@@ -1,4 +1,4 @@
-// Which connection a call gets, and what becomes of those that wait, fail or are cancelled.
+// Tests which connection a call gets, and what becomes of those that wait, fail or are cancelled.
 #include "facetheory/http/connection_pool.h"
 
 #include <chrono>
@@ -382,7 +382,7 @@ class NoMoreDescriptors {
 // Asio tells of it as if the call had been cancelled, and whoever waits for a call that was cancelled may wait for
 // ever.
 TEST(HttpClientPool, WithoutADescriptorACallHasFailedAndWasNotCancelled) {
-  const auto client = client_for("http://127.0.0.1:9");  // Whom it does not come to ask.
+  const auto client = client_for("http://127.0.0.1:9");  // The call fails before it asks that server.
   const NoMoreDescriptors none;
   const Outcome answer = call(*client, get("/"));
   ASSERT_FALSE(answer);

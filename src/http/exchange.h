@@ -32,7 +32,7 @@ class ExchangeState;
 
 class HttpExchange {
  public:
-  explicit HttpExchange(std::shared_ptr<ExchangeState> state);  // For HttpClient.
+  explicit HttpExchange(std::shared_ptr<ExchangeState> state);  // Only HttpClient makes one.
   ~HttpExchange();
   HttpExchange(const HttpExchange&) = delete;
   HttpExchange& operator=(const HttpExchange&) = delete;
@@ -41,7 +41,7 @@ class HttpExchange {
   // length that was announced is `invalid`, and not sent.
   Task<Result<void>> write(std::string_view piece);
 
-  // The request's body is complete; where there is none (or one of length 0) open() has seen to it. Trailers need a
+  // The request's body is complete; where there is none (or one of length 0) open() has done this. Trailers need a
   // chunked body. `invalid`: less was written than announced, or a trailer that must not be one; the exchange is
   // spoiled then.
   Task<Result<void>> finish(Headers trailers = {});
@@ -62,7 +62,7 @@ class HttpExchange {
   // noted, since few peers understand a half-closed TLS connection.
   Task<Result<void>> shutdown_write();
 
-  // From now on total_timeout does not bound it, and its connection counts as one of max_streams instead of
+  // Lifts total_timeout from the exchange, and counts its connection among max_streams instead of
   // max_connections: the answer is one that may last, and others must get their turn. False: there was no place for it,
   // for connect_timeout or, where many wait for one, for less; then nothing has changed. `patient`: it is waited for
   // one as long as the exchange may take anyway.

@@ -375,7 +375,7 @@ void ExchangeState::response_is_done(bool in_order) {
 void ExchangeState::release_when_done() {
   if (answer_ != Answer::done || !request_done_ || !connection_) return;
   if (!keeps_alive_ || write_failed_ || writing_) return drop();
-  pool_->keep(std::move(connection_), number_);
+  pool_->take_back(std::move(connection_), number_);
   connection_.reset();
   slot_.reset();
 }

@@ -29,9 +29,9 @@ struct RequestPlan {
   BodyFraming body;
   std::string upgrade = {};  // The protocols that the request would go on with: what its Upgrade says.
   bool awaits_continue = false;
-  Moment slot_by = Moment::max();     // Until then one of the pool's connections must be free,
-  Moment connect_by = Moment::max();  // and until then made.
-  Moment deadline = Moment::max();    // Until then everything must be over.
+  Moment slot_by = Moment::max();     // One of the pool's connections must be free by then,
+  Moment connect_by = Moment::max();  // and connected by then.
+  Moment deadline = Moment::max();    // Everything must be over by then.
 };
 
 class ExchangeState {
@@ -95,7 +95,7 @@ class ExchangeState {
   bool reused_ = false;  // Another exchange has had the connection before.
   bool closed_unanswered_ = false;
 
-  std::uint64_t to_write_ = 0;  // Of a body of known length.
+  std::uint64_t to_write_ = 0;  // A body of known length still lacks so many.
   bool request_done_ = false;
   bool writing_ = false;  // Stays when a write is cancelled, after which nobody knows what has been sent.
   bool awaits_continue_ = false;
@@ -107,7 +107,7 @@ class ExchangeState {
   int interim_answers_ = 0;
   bool keeps_alive_ = false;
   BodyFraming framing_;
-  std::uint64_t to_read_ = 0;  // Of a body of known length.
+  std::uint64_t to_read_ = 0;  // A body of known length still lacks so many.
   ChunkedDecoder decoder_;
   Headers trailers_;
 };

@@ -859,7 +859,7 @@ TEST(HttpExchange, MayLastOnlyBesideSoManyOthers) {
   EXPECT_TRUE(run(may_last_beside_another(*client, true)));
 }
 
-// After so many requests that were answered, on the same connection.
+// Asks once more after `before` requests that were answered on the same connection.
 Task<bool> is_closed_unanswered(HttpClient& client, int before) {
   for (int i = 0; i < before; ++i) {
     HttpRequest request = get("/");
@@ -910,7 +910,8 @@ TEST(HttpExchange, WorksWithoutAStrandOnAnExecutorOfOneThread) {
 TEST(HttpExchange, WorksForACallerThatIsNotOnTheStrand) {
   ScriptedServer server([](Peer& peer) {
     while (const auto request = peer.read_request()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // So that the answer is awaited.
+      // The caller must have to wait for the answer.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       peer.write(http_answer(200, "x"));
     }
   });

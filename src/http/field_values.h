@@ -14,7 +14,7 @@
 
 namespace facetheory {
 
-// Without spaces and tabs at the ends.
+// Removes spaces and tabs at the ends.
 std::string_view trimmed(std::string_view text);
 
 bool is_token(std::string_view text);

@@ -5,7 +5,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::int64_t kNow = 1'790'000'000;    // In September 2026.
+constexpr std::int64_t kNow = 1'790'000'000;    // That is in September 2026.
 constexpr std::int64_t kExample = 784'111'777;  // The RFC's own.
 
 TEST(HttpDate, ReadsAllThreeFormsOfOneMoment) {
@@ -54,7 +54,7 @@ TEST(HttpDate, PutsATwoDigitYearAtMostFiftyYearsAhead) {
   const auto year_of = [](const char* text) { return format_http_date(parse_http_date(text, kNow).value()); };
   EXPECT_EQ(year_of("Wednesday, 01-Jan-76 00:00:00 GMT"), "Wed, 01 Jan 2076 00:00:00 GMT");
   EXPECT_EQ(year_of("Saturday, 01-Jan-77 00:00:00 GMT"), "Sat, 01 Jan 1977 00:00:00 GMT");
-  // At the end of a century the next one is near.
+  // Two digits may mean the next century when its beginning is near.
   constexpr std::int64_t kEndOfCentury = 4'070'908'800;  // 2099
   EXPECT_EQ(format_http_date(parse_http_date("Friday, 01-Jan-40 00:00:00 GMT", kEndOfCentury).value()),
             "Fri, 01 Jan 2140 00:00:00 GMT");

@@ -143,7 +143,8 @@ HeadOutcome take_fields(const char*& at, const char* end, std::vector<FieldView>
     if (end - at >= 2 && at[0] == '\r' && at[1] == '\n') {
       at += 2;
     } else {
-      return take_line_end(at, end, "a control character in a field's value");  // Never complete.
+      // This outcome is never `complete`.
+      return take_line_end(at, end, "a control character in a field's value");
     }
     while (value_end != value && (value_end[-1] == ' ' || value_end[-1] == '\t'))
       --value_end;

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxHeadFields = 256;
 
 struct FieldView {
   std::string_view name;
-  std::string_view value;  // Without the whitespace around it.
+  std::string_view value;  // The whitespace around it is not part of it.
 
   friend bool operator==(const FieldView&, const FieldView&) = default;
 };
@@ -43,16 +43,16 @@ struct ResponseHead {
 
 enum class HeadState {
   complete,    // `into` is filled.
-  incomplete,  // So far it could become a head: come again with more.
+  incomplete,  // It could still become a head: come again with more.
   bad,         // It never will, whatever follows.
 };
 
 struct HeadOutcome {
   HeadState state = HeadState::incomplete;
-  // What to answer when bad: 400, 414 (target too long), 431 (fields too large), 501 (method too long), 505. Of an
-  // origin's answer: 502, or 431 where it is too large.
+  // Says what a bad request is answered: 400, 414 (target too long), 431 (fields too large), 501 (method too long) or
+  // 505. A bad answer of an origin gives 502, or 431 where it is too large.
   int status = 0;
-  std::string_view why = {};  // When bad; a text that lives forever.
+  std::string_view why = {};  // Says why when bad; the text lives forever.
 };
 
 // A head longer than `limit` is bad. At most one empty line before a request is skipped; it counts for the size. The
@@ -60,8 +60,8 @@ struct HeadOutcome {
 HeadOutcome parse_request_head(std::string_view bytes, std::size_t limit, RequestHead& into);
 HeadOutcome parse_response_head(std::string_view bytes, std::size_t limit, ResponseHead& into);
 
-// Where parsing again is worth while: just behind the first empty line that ends at or after `from`, or behind an LF
-// without CR, which makes the head bad. npos: not before more has come; `from` is then bytes.size() next time.
+// Says where parsing again is worth while: just behind the first empty line that ends at or after `from`, or behind an
+// LF without CR, which makes the head bad. npos: not before more has come; `from` is then bytes.size() next time.
 std::size_t find_head_end(std::string_view bytes, std::size_t from);
 
 // The first field of that name, in whatever case; null: there is none.

@@ -93,7 +93,7 @@ struct BadHead {
   const char* why;
   std::string bytes;
   int status = 400;
-  std::size_t known_after = 0;  // So many bytes show it; 0: all of them.
+  std::size_t known_after = 0;  // The first so many bytes show it; 0: all of them must be there.
 };
 
 void expect_bad(Reader read, const std::vector<BadHead>& cases) {

@@ -9,9 +9,10 @@
 
 namespace facetheory {
 
-// As RFC 3986 has it (6.2.2): %41 becomes A, %c3 becomes %C3, a byte beyond ASCII is encoded. %2F stays what it is, and
-// so do double slashes. `invalid`, to be answered 400: dot segments, also where %2F, a backslash or ';' would make one
-// of them for some origin; control characters, also encoded ones; a '%' without two digits; no slash at the beginning.
+// Normalises as RFC 3986 says (6.2.2): %41 becomes A, %c3 becomes %C3, a byte beyond ASCII is encoded. %2F stays what
+// it is, and so do double slashes. `invalid`, to be answered 400: dot segments, also where %2F, a backslash or ';'
+// would make one of them for some origin; control characters, also encoded ones; a '%' without two digits; no slash at
+// the beginning.
 Result<std::string> normalise_path(std::string_view path);
 
 // The same for a query or a part of one, where a lone '%' stays. `invalid`: control characters, spaces, '#'.
@@ -20,7 +21,7 @@ Result<std::string> normalise_query(std::string_view query);
 // Every %XX becomes its byte, once. A '%' without two digits stays.
 std::string decode_percent(std::string_view text);
 
-// In lower case, without a final dot; `invalid` when it is no host, with or without a port.
+// Writes the host in lower case and without a final dot; `invalid` when it is no host, with or without a port.
 Result<std::string> normalise_host(std::string_view host);
 // "example.com" of "example.com:8080", "[::1]" of "[::1]:80".
 std::string_view without_port(std::string_view host);

@@ -1,4 +1,4 @@
-// Where an HTTP server is: scheme, host and port.
+// Origin says where an HTTP server is: scheme, host and port.
 #pragma once
 
 #include <cstdint>

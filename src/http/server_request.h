@@ -11,9 +11,9 @@ struct RequestHead;  // message_head.h
 
 struct ServerRequest {
   std::string method;
-  std::string target;  // As it was sent.
-  Headers headers;     // As they were sent.
-  std::string body;    // Only for a RequestHandler.
+  std::string target;  // It stands as it was sent.
+  Headers headers;     // They stand as they were sent.
+  std::string body;    // Only a RequestHandler gets it here.
   std::string peer;    // The client's address, without its port.
   // "192.0.2.1:8080": what the client has connected to, where the request has no Host.
   std::string own_address = {};

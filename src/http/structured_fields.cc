@@ -35,7 +35,7 @@ constexpr int lower_hex_value(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// As many as every parser must take; more are not well-formed here, since looking for repeated keys is quadratic.
+// Every parser must take so many. More are not well-formed here, since looking for repeated keys is quadratic.
 constexpr std::size_t kMaxMembers = 1024;
 constexpr std::size_t kMaxParameters = 256;
 
@@ -58,7 +58,7 @@ class SfParser {
 
   bool at_end() const { return rest_.empty(); }
 
-  // Over the comma between two members. False: it is missing, or nothing follows it.
+  // Moves over the comma between two members. False: it is missing, or nothing follows it.
   bool next_member() {
     skip_whitespace();
     if (!take(',')) return false;

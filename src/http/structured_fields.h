@@ -18,11 +18,11 @@ struct SfToken {
   friend bool operator==(const SfToken&, const SfToken&) = default;
 };
 struct SfBytes {
-  std::string base64;  // As it was written; only its alphabet was checked.
+  std::string base64;  // It stands as it was written; only its alphabet was checked.
   friend bool operator==(const SfBytes&, const SfBytes&) = default;
 };
 struct SfDate {
-  std::int64_t seconds = 0;  // Since 1970.
+  std::int64_t seconds = 0;  // They count from 1970.
   friend bool operator==(const SfDate&, const SfDate&) = default;
 };
 struct SfDisplayString {

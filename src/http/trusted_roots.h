@@ -1,4 +1,4 @@
-// Whose certificates are trusted, read from a PEM file. From any thread.
+// Reads from a PEM file whose certificates are trusted. May be called from any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class context;
 
 namespace facetheory {
 
-// From the file, or the system's where its name is empty. The error names the file.
+// Loads the roots from the file, or the system's where its name is empty. The error names the file.
 Result<void> load_roots(boost::asio::ssl::context& tls, const std::string& ca_file);
 
 // Whether a client can take its roots from this file (HttpClientOptions::ca_file).

@@ -16,7 +16,7 @@
 
 namespace facetheory {
 
-// Where delta-seconds end (RFC 9111, 1.2.2): longer than anyone waits.
+// Delta-seconds end here (RFC 9111, 1.2.2): longer than anyone waits.
 inline constexpr std::int64_t kMaxDeltaSeconds = std::int64_t{1} << 31;
 
 struct CacheControl {
@@ -36,7 +36,7 @@ struct CacheControl {
   std::optional<std::int64_t> max_age;
   std::optional<std::int64_t> s_maxage;
   std::optional<std::int64_t> min_fresh;
-  std::optional<std::int64_t> max_stale;  // Without an argument: kMaxDeltaSeconds.
+  std::optional<std::int64_t> max_stale;  // It is kMaxDeltaSeconds where the client gives no argument.
   std::optional<std::int64_t> stale_while_revalidate;
   std::optional<std::int64_t> stale_if_error;
   // stale-while-revalidate without an argument, which RFC 5861 does not know and some frameworks write.

@@ -26,7 +26,7 @@ struct CacheStatus {
   std::optional<Forwarded> forwarded = {};  // Empty: a hit, fresh or (with a ttl below 0) stale.
   std::optional<int> forwarded_status = {};
   std::optional<std::int64_t> ttl = {};  // Freshness left, in seconds.
-  bool stored = false;                   // Only of a request that was forwarded.
+  bool stored = false;                   // Only a forwarded request can have this.
   bool collapsed = false;                // It waited for another request's answer.
   std::string_view key = {};             // Empty: not told.
   std::string_view detail = {};

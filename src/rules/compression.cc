@@ -15,7 +15,7 @@
 namespace facetheory {
 namespace {
 
-// Where each library's curve bends: on HTML pages of 8 to 400 KB these made 5.4 (gzip), 6.0 (br) and 5.6 (zstd) bytes
+// Each library's curve bends here: on HTML pages of 8 to 400 KB these made 5.4 (gzip), 6.0 (br) and 5.6 (zstd) bytes
 // into one at 40 to 60 MB/s of one core. The next levels up gain a hundredth for two to ten times the time.
 constexpr int kGzipLevel = 6;
 constexpr int kBrotliQuality = 6;

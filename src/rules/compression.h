@@ -15,7 +15,7 @@ namespace facetheory {
 
 enum class Coding { identity, gzip, br, zstd };
 
-// As Content-Encoding has it.
+// Returns the name that Content-Encoding has for it.
 std::string_view name(Coding coding);
 
 // Text in one form or another. Not text/event-stream: its events must not wait for a block to fill. Not what is

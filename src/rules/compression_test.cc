@@ -35,7 +35,7 @@ std::string unbrotli(const std::string& coded, std::size_t size) {
   return out;
 }
 
-// As a browser decodes it: with a window of 8 MiB at most, and as it comes in. (Given all at once, a frame is decoded
+// Decodes as a browser does: with a window of 8 MiB at most, and as it comes in. (Given all at once, a frame is decoded
 // without a window.)
 std::string unzstd(const std::string& coded, std::size_t size) {
   std::string out(size + 1, '\0');

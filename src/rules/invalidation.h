@@ -14,8 +14,8 @@ struct Invalidation {
   // Targets in origin form ("/path?query") on the request's own origin: the request's, and those that Location and
   // Content-Location name there. None elsewhere: or one site could empty another's pages.
   std::vector<std::string> targets = {};
-  std::vector<std::string> groups =
-      {};  // Of Cache-Group-Invalidation, on the same origin; group_tag() has the tag.
+  // Cache-Group-Invalidation names them, on the same origin; group_tag() has the tag.
+  std::vector<std::string> groups = {};
 
   bool empty() const { return targets.empty() && groups.empty(); }
   friend bool operator==(const Invalidation&, const Invalidation&) = default;

@@ -46,7 +46,7 @@ bool not_modified_since(const Headers& request, const PageValidators& page, std:
   return since && page.last_modified.value_or(page.date) <= *since;
 }
 
-// Without If-Range a range is always meant.
+// A request that has no If-Range always means its range.
 bool range_meant(const Headers& request, const PageValidators& page, std::int64_t now) {
   if (!request.get("if-range")) return true;
   const auto condition = only_value(request, "if-range");

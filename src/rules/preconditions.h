@@ -14,10 +14,10 @@ namespace facetheory {
 // What of a stored page conditions are compared with.
 struct PageValidators {
   int status = 200;
-  std::uint64_t size = 0;                          // Of the bytes that would be sent.
-  std::string_view etag = {};                      // With its quotes; empty: none.
+  std::uint64_t size = 0;                          // So many bytes would be sent.
+  std::string_view etag = {};                      // It has its quotes; empty: there is none.
   std::optional<std::int64_t> last_modified = {};  // Seconds since 1970.
-  std::int64_t date = 0;                           // When it was made.
+  std::int64_t date = 0;                           // It was made at that time.
 };
 
 struct PageAnswer {
@@ -34,9 +34,9 @@ struct PageAnswer {
   friend bool operator==(const PageAnswer&, const PageAnswer&) = default;
 };
 
-// In the order of RFC 9110, 13.2.2: If-None-Match, else If-Modified-Since; then Range, if If-Range allows. If-Match and
-// If-Unmodified-Since are the origin's (RequestRules::for_origin). Conditions on anything but a 2xx are ignored, ranges
-// on anything but a 200. Several ranges are answered with the whole page.
+// Follows the order of RFC 9110, 13.2.2: If-None-Match, else If-Modified-Since; then Range, if If-Range allows.
+// If-Match and If-Unmodified-Since are the origin's (RequestRules::for_origin). Conditions on anything but a 2xx are
+// ignored, ranges on anything but a 200. Several ranges are answered with the whole page.
 PageAnswer evaluate(std::string_view method, const Headers& request, const PageValidators& page,
                     std::int64_t now);
 

@@ -1,5 +1,5 @@
-// Which header fields go where: from one connection to the next, into the store, from the store to a client. Pure
-// functions.
+// These functions say which header fields go where: from one connection to the next, into the store, from the store to
+// a client. They are pure functions.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace facetheory {
 
-// Without what concerns one connection only (RFC 9110, 7.6.1): Connection and all it names, Keep-Alive, Proxy-*, TE,
-// Trailer, Transfer-Encoding, Upgrade. Of a request, take this before anything is read from it for the cache key: or a
+// Leaves out what concerns one connection only (RFC 9110, 7.6.1): Connection and all it names, Keep-Alive, Proxy-*, TE,
+// Trailer, Transfer-Encoding, Upgrade. Call this on a request before anything is read from it for the cache key: else a
 // client could have a field count here and be removed on the way to the origin. Host, Content-Length, Content-Type,
 // Cache-Control, Cookie, Authorization and what else guards the page cannot be named away.
 Headers end_to_end(const Headers& headers);
@@ -51,10 +51,10 @@ ReplayedHeaders worth_storing(const Headers& response, const std::vector<std::st
 ReplayedHeaders freshened(const ReplayedHeaders& stored, const Headers& not_modified,
                           const std::vector<std::string>& withheld = {});
 
-// Of the stored fields: false for those that are kept for caches like this one (Cache-Tag, Surrogate-Key,
-// Surrogate-Control), for `age`, which is the age that the page had when it was asked for, and for what no page can
-// have: fields of one connection, of a body's length, of one client. Other writers, and people, may have stored them
-// all the same.
+// Whether a stored field is sent to clients. Three kinds are not: those that are meant for caches like this one
+// (Cache-Tag, Surrogate-Key, Surrogate-Control), `age`, which is the age that the page had when it was asked for, and
+// what no page can have: fields of one connection, of a body's length, of one client. Other writers, and people, may
+// have stored these all the same.
 bool sent_to_clients(std::string_view name);
 
 // Whether a field of the page belongs into a 304 (RFC 9110, 15.4.5): not what describes a body that is not sent.

@@ -50,7 +50,7 @@ bool accepts(const RequestRules& rules, const PageAge& page) {
   if (page.fresh_for > 0) return true;
   if (page.stale_forbidden) return false;
   if (rules.max_stale) return however_stale || -page.fresh_for <= *rules.max_stale;
-  // Who says max-age without max-stale does not want what is stale (RFC 9111, 5.2.1.1).
+  // A client that says max-age without max-stale does not want what is stale (RFC 9111, 5.2.1.1).
   return page.stale_allowed && !rules.max_age;
 }
 

@@ -66,7 +66,8 @@ Result<RequestTarget> read_target(std::string_view target, const Headers& header
   auto host = normalise_host(authority);
   if (!host) return std::move(host).error();
   read.host = *std::move(host);
-  // With or without it the page is the same, so it must not show in what the origin makes of it.
+  // The page is the same with and without the scheme's own port, so the origin must not be shown which one was asked
+  // for.
   const std::string_view own_port = read.scheme == "https" ? ":443" : ":80";
   if (without_port(read.host).size() + own_port.size() == read.host.size() && read.host.ends_with(own_port))
     read.host.resize(read.host.size() - own_port.size());

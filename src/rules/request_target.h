@@ -12,9 +12,9 @@ namespace facetheory {
 
 struct RequestTarget {
   std::string scheme = "http";  // "http" or "https": what the client used, as far as is known here.
-  std::string host = {};        // As normalise_host() leaves it, without the scheme's own port.
-  std::string path = {};        // As normalise_path() leaves it.
-  std::string sent_path = {};   // As it was sent.
+  std::string host = {};        // normalise_host() made it; the scheme's own port is removed.
+  std::string path = {};        // normalise_path() made it.
+  std::string sent_path = {};   // It stands as it was sent.
   std::string query = {};       // What follows the '?', as it was sent.
 
   // "https://example.com"

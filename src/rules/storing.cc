@@ -71,7 +71,7 @@ Result<std::vector<std::string>> tags_of(const Headers& response, std::string_vi
   std::vector<std::string> tags;
   for (const Headers::Field& field : response) {
     if (same_text(field.name, "cache-tag")) {
-      // Not a list of quoted strings: every comma separates.
+      // This is no list of quoted strings: every comma separates.
       std::string_view rest = field.value;
       while (!rest.empty()) {
         const auto comma = std::min(rest.find(','), rest.size());

@@ -42,8 +42,8 @@ struct StorePolicy {
 };
 
 struct ExchangeTimes {
-  std::int64_t requested_at = 0;  // When the request left here.
-  std::int64_t received_at = 0;   // When the response's header arrived.
+  std::int64_t requested_at = 0;  // The request left here then.
+  std::int64_t received_at = 0;   // The response's header arrived then.
 };
 
 enum class LifetimeSource { none, targeted, s_maxage, max_age, expires, route };
@@ -61,21 +61,21 @@ struct StaleRules {
 
 struct StoreDecision {
   bool store = false;
-  std::string reason;  // For people: "fresh for 60 s by max-age", "it sets a cookie".
+  std::string reason;  // People read it: "fresh for 60 s by max-age", "it sets a cookie".
 
-  // Only when stored:
+  // The rest means something only when stored.
   LifetimeSource source = LifetimeSource::none;
-  std::int64_t lifetime = 0;  // As granted, whatever the age.
-  std::int64_t age =
-      0;  // When it was asked for; Age is this and the time since then. In `replayed` when not 0.
+  std::int64_t lifetime = 0;  // This is what was granted, whatever the age.
+  // The age that the page had when it was asked for; Age is this and the time since then. In `replayed` when not 0.
+  std::int64_t age = 0;
   std::int64_t fresh_until = 0;  // May lie in the past.
   std::int64_t revalidate =
       0;  // The window from requested_at on; 0: stale from the beginning (no-cache, max-age=0),
           // of use for validation only.
   StaleRules stale = {};
   std::vector<std::string> vary = {};  // Lower case, sorted.
-  std::vector<std::string> tags =
-      {};  // Of Cache-Tag, Surrogate-Key and Cache-Groups; each once, all of them good.
+  // Cache-Tag, Surrogate-Key and Cache-Groups named them; each stands once, and all of them are good.
+  std::vector<std::string> tags = {};
   std::optional<std::string> etag = {};
   std::optional<std::int64_t> last_modified = {};
   ReplayedHeaders replayed = {};  // Always with a date that makes sense.

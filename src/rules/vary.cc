@@ -61,7 +61,7 @@ Preference read_preference(std::string_view element) {
   return preference;
 }
 
-// By falling weight; equal weights stay in the client's order, which some servers go by.
+// Sorts by falling weight; equal weights stay in the client's order, which some servers go by.
 std::string normalised_preferences(const Headers& request, std::string_view name) {
   std::vector<Preference> preferences;
   for_each_element(request, name, [&](std::string_view element) {

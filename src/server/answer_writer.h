@@ -30,7 +30,7 @@ class AnswerWriter {
   AnswerWriter(bool to_head, int minor_version) : to_head_(to_head), minor_version_(minor_version) {}
 
   State state() const { return state_; }
-  // From then on to the end of the connection, also when this side has said all.
+  // Once true it stays so to the end of the connection, also when this side has said all.
   bool is_tunnel() const { return tunnel_; }
 
   // Each begins the answer; its head is to be sent then.
@@ -65,7 +65,7 @@ class AnswerWriter {
   bool to_head_ = false;
   bool tunnel_ = false;
   int minor_version_ = 1;
-  std::uint64_t to_write_ = 0;  // Of the length that was announced.
+  std::uint64_t to_write_ = 0;  // The announced length still lacks so many.
   std::string chunk_header_;
 };
 

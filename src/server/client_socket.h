@@ -44,7 +44,7 @@ class ClientSocket {
   void reset_when_closed() const;  // The client sees a broken connection, not an orderly end.
   // The events of poll() that have happened, of those asked for and of errors.
   short poll_now(short events) const;
-  // As a client would write it into Host.
+  // Returns the address as a client would write it into Host.
   std::string own_address() const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace facetheory {
 
-// Asked first, for each request without a body, on the loop's thread; null: the handler must see to it. Requests of the
+// Asked first, for each request without a body, on the loop's thread; null: the handler must answer it. Requests of the
 // same `round` were seen to come at the same time, moments ago, and one look at the clock will do for them. 0: it came
 // alone.
 using ReadyAnswers =

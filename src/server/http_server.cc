@@ -94,7 +94,7 @@ Error cannot_listen(const std::string& address, std::uint16_t port, const error_
                                   error.message() + "; choose another port, or end the program that has it"};
 }
 
-// Where all clients are on this machine there is no network whose pace could be found. BBR, if that is the system's
+// Clients on this machine have no network whose pace could be found. BBR, if that is the system's
 // choice, takes the clients' pace for it and sends large answers by timers, which is half of what they then cost.
 void leave_pace_to_clients(int listener) {
   constexpr std::string_view kPlainest = "reno";  // Every system has it, and lets everybody choose it.

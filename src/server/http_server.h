@@ -22,9 +22,9 @@ struct EventLoop;  // event_loop.h
 
 // Connections.
 struct ServerCounters {
-  std::uint64_t accepted = 0;  // Since the beginning.
-  std::uint64_t refused = 0;   // Likewise: closed at once, beyond the limit.
-  std::size_t open = 0;        // Now.
+  std::uint64_t accepted = 0;  // It counts from the beginning.
+  std::uint64_t refused = 0;   // These were closed at once, beyond the limit.
+  std::size_t open = 0;        // So many are open now.
 };
 
 class HttpServer {
@@ -36,7 +36,7 @@ class HttpServer {
   // taken is `invalid`, and the message names it. The port.
   Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
 
-  // For connections that are accepted from now on.
+  // Changes the limits for connections that are accepted from now on.
   void set_limits(ServerLimits limits);
 
   // Accepts no more, closes what is idle, lets what is being answered end, and returns when all connections are gone or

@@ -13,9 +13,11 @@
 namespace facetheory {
 namespace {
 
-constexpr int kRoom = 256 << 10;  // Of the pipe. Where the system grants less, answers take more turns.
+// The pipe's room. Where the system grants less, answers take more turns.
+constexpr int kRoom = 256 << 10;
 
-// Of the pages for heads. Full ones are given back, not written to again: clients may not have read them yet.
+// The pages for heads have this size. Full ones are given back, not written to again: clients may not have read them
+// yet.
 constexpr std::size_t kHeads = 64 << 10;
 
 constexpr std::size_t kPage = 4096;
@@ -35,7 +37,7 @@ std::size_t LendingPipe::take(std::string_view head, std::string_view added, std
   if (heading > 0) {
     const char* const copy = fixed_copy(head, added, body.data());
     if (copy == nullptr) return 0;
-    pieces[count++] = {const_cast<char*>(copy), heading};  // Which is not written to,
+    pieces[count++] = {const_cast<char*>(copy), heading};  // vmsplice() does not write to it,
   }
   pieces[count++] = {const_cast<char*>(body.data()), body.size()};  // and neither is this.
   const ssize_t taken = ::vmsplice(sink_, pieces.data(), count, SPLICE_F_NONBLOCK);
@@ -59,7 +61,7 @@ ssize_t LendingPipe::pass_on(int socket) {
   return sent;
 }
 
-// To nowhere, which is quicker than to have a new pipe.
+// Sends the rest to nowhere, which is quicker than to have a new pipe.
 void LendingPipe::drop(std::size_t rest) {
   if (::splice(source_, nullptr, nowhere_, nullptr, rest, 0) != static_cast<ssize_t>(rest)) close();
 }
@@ -70,7 +72,7 @@ bool LendingPipe::open() {
   source_ = ends[0];
   sink_ = ends[1];
   ::fcntl(sink_, F_SETPIPE_SZ, kRoom);
-  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Without it, drop() closes the pipe.
+  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // If that fails, drop() closes the pipe.
   return true;
 }
 
@@ -85,7 +87,7 @@ void LendingPipe::close() {
 const char* LendingPipe::fixed_copy(std::string_view head, std::string_view added, const char* page) {
   const std::size_t size = head.size() + added.size();
   if (size > kHeads) return nullptr;
-  // Until its age is another, the page that everybody asks for has the same head.
+  // The page that everybody asks for has the same head until its age is another.
   std::string_view& known = known_[reinterpret_cast<std::uintptr_t>(page) / kPage % known_.size()];
   if (added.empty() && known == head) return known.data();
   if (pages_ == nullptr || size > kHeads - used_) {

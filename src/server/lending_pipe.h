@@ -41,7 +41,7 @@ class LendingPipe {
   int nowhere_ = -1;
   std::size_t taken_ = 0;
   bool whole_ = false;     // It took all that there was.
-  char* pages_ = nullptr;  // For heads, which are written one behind the other.
+  char* pages_ = nullptr;  // Heads are written here, one behind the other.
   std::size_t used_ = 0;
   // Some of them: the last one of a body is found where its address leads.
   std::array<std::string_view, 64> known_ = {};

@@ -70,7 +70,7 @@ std::string text(std::size_t size, std::size_t seed = 0) {
   return made;
 }
 
-// Of those that a process may open, so many are left as long as this lives.
+// Leaves so many of the descriptors that a process may open, as long as this lives.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int count) {

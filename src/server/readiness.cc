@@ -11,9 +11,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A busy server finds the next ones ready when it has seen to these, and to look is cheaper than to have Asio wait. But
-// whatever else runs on the thread has its turn after a tenth of a millisecond or two: an answer that is no hit takes
-// several.
+// A busy server finds the next ones ready when it has told the owners of these, and asking is cheaper than having Asio
+// wait. But whatever else runs on the thread has its turn after a tenth of a millisecond or two: an answer that is no
+// hit takes several.
 constexpr int kMostAtOnce = 16;
 
 }  // namespace
@@ -62,12 +62,12 @@ void Readiness::wait() {
   epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](boost::system::error_code error) {
                       if (error || !self->epoll_.is_open()) return;
-                      self->look();
+                      self->tell_owners();
                       if (self->epoll_.is_open()) self->wait();
                     });
 }
 
-void Readiness::look() {
+void Readiness::tell_owners() {
   std::array<epoll_event, kMostAtOnce> changes;
   for (int seen = 0; seen < kMostAtOnce;) {
     const int count = epoll_wait(epoll_.native_handle(), changes.data(), kMostAtOnce, 0);

@@ -38,7 +38,7 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
 
   static Result<std::shared_ptr<Readiness>> create(const LoopBound& loop);
 
-  // From then on it belongs to the executor's context, and goes with it, or with close().
+  // Begins to wait. The object then belongs to the executor's context, and goes with it, or with close().
   void start();
   void close();
 
@@ -50,11 +50,11 @@ class Readiness : public std::enable_shared_from_this<Readiness> {
  private:
   explicit Readiness(const LoopBound& loop) : loop_(loop), epoll_(loop.executor()) {}
   void wait();
-  void look();
+  void tell_owners();
 
   const LoopBound loop_;
   boost::asio::posix::stream_descriptor epoll_;
-  std::vector<std::shared_ptr<Owner>> owners_;  // By socket.
+  std::vector<std::shared_ptr<Owner>> owners_;  // The index is the socket.
   std::uint64_t rounds_ = 0;
 };
 

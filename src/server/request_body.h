@@ -15,7 +15,7 @@ namespace facetheory {
 
 class RequestBody {
  public:
-  RequestBody() = default;  // Of no request: it has ended.
+  RequestBody() = default;  // It is no request's, and has ended.
   // `continue_expected`: the client waits for 100 (Continue) before it sends the body.
   RequestBody(BodyFraming framing, bool continue_expected, std::optional<std::uint64_t> limit);
 
@@ -43,7 +43,7 @@ class RequestBody {
   BodyFraming framing_;
   std::optional<std::uint64_t> limit_;
   ChunkedDecoder decoder_;
-  std::uint64_t left_ = 0;  // Of a body whose length is known.
+  std::uint64_t left_ = 0;  // A body of known length still lacks so many.
   std::uint64_t read_ = 0;
   bool ended_ = true;
   bool continue_expected_ = false;

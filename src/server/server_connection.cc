@@ -30,10 +30,10 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kKeptInput = 1024;           // Of a connection that waits.
-constexpr std::size_t kReceive = 64 << 10;         // Bytes of a body that are taken at once.
-constexpr std::uint64_t kSkippedBody = 256 << 10;  // Rather than that, the connection is closed.
-constexpr std::chrono::seconds kLinger{2};  // For a client that still sends to read why it was refused.
+constexpr std::size_t kKeptInput = 1024;           // A connection that waits holds no more.
+constexpr std::size_t kReceive = 64 << 10;         // So many bytes of a body are taken at once.
+constexpr std::uint64_t kSkippedBody = 256 << 10;  // A connection with more to skip is closed.
+constexpr std::chrono::seconds kLinger{2};         // A client that still sends may read why it was refused.
 constexpr std::chrono::milliseconds kSkipPatience{500};
 // A deadline of idle_timeout that the next sweep sets: a hit has no need to look at the clock for it.
 constexpr ServerConnection::Moment kFromNextSweep = ServerConnection::Moment::min();
@@ -85,8 +85,8 @@ bool ServerConnection::give_to_asio() {
 void ServerConnection::wait_for_request() {
   if (is_closed()) return;
   phase_ = Phase::waiting;
-  if (!input_.empty() && look_at(input_)) return;
-  // What came while an answer was being sent was not looked at.
+  if (!input_.empty() && take_requests(input_)) return;
+  // What came while an answer was being sent was not read.
   if (socket_.is_watched()) return read_requests();
   wait_readable();
 }
@@ -133,10 +133,10 @@ void ServerConnection::read_requests(std::uint64_t round) {
   const std::string_view bytes(loop_->received.data(), count);
   bool begun = false;
   if (input_.empty()) {
-    begun = look_at(bytes, round);
+    begun = take_requests(bytes, round);
   } else {
     input_.append(bytes);
-    begun = look_at(input_, round);
+    begun = take_requests(input_, round);
   }
   if (begun) return;
   wait_readable();
@@ -147,10 +147,10 @@ void ServerConnection::read_requests(std::uint64_t round) {
     });
 }
 
-bool ServerConnection::look_at(std::string_view bytes, std::uint64_t round) {
+bool ServerConnection::take_requests(std::string_view bytes, std::uint64_t round) {
   const bool ours = bytes.data() == input_.data();
   std::string_view rest = bytes;
-  const auto keep_rest = [&] {
+  const auto store_rest = [&] {
     if (!ours) {
       input_.assign(rest);
     } else {
@@ -159,22 +159,22 @@ bool ServerConnection::look_at(std::string_view bytes, std::uint64_t round) {
   };
   while (!rest.empty()) {
     // Those behind the first one may have come later.
-    switch (look_at_one(rest, std::exchange(head_seen_, 0), std::exchange(round, 0))) {
-      case Look::incomplete:
+    switch (take_request(rest, std::exchange(head_seen_, 0), std::exchange(round, 0))) {
+      case Came::incomplete:
         head_seen_ = rest.size();
-        keep_rest();
+        store_rest();
         return false;
-      case Look::refused:
+      case Came::refused:
         return true;
-      case Look::answered:
+      case Came::answered:
         rest.remove_prefix(loop_->head.size);
         if (!is_busy() && !close_after_) continue;
-        keep_rest();
+        store_rest();
         if (!is_busy()) part();
         return true;
-      case Look::exchange:
+      case Came::exchange:
         rest.remove_prefix(loop_->head.size);
-        keep_rest();
+        store_rest();
         begin_exchange();
         return true;
     }
@@ -183,37 +183,37 @@ bool ServerConnection::look_at(std::string_view bytes, std::uint64_t round) {
   return false;
 }
 
-ServerConnection::Look ServerConnection::look_at_one(std::string_view bytes, std::size_t seen,
-                                                     std::uint64_t round) {
+ServerConnection::Came ServerConnection::take_request(std::string_view bytes, std::size_t seen,
+                                                      std::uint64_t round) {
   if (seen > 0 && bytes.size() < limits_->header_bytes &&
       find_head_end(bytes, seen) == std::string_view::npos) {
-    return Look::incomplete;
+    return Came::incomplete;
   }
   const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, loop_->head);
-  if (outcome.state == HeadState::incomplete) return Look::incomplete;
+  if (outcome.state == HeadState::incomplete) return Came::incomplete;
   phase_ = Phase::waiting;
   read_deadline_ = Moment::max();
   if (outcome.state == HeadState::bad) {
     refuse(outcome.status, std::string(outcome.why));
-    return Look::refused;
+    return Came::refused;
   }
   auto framing = request_framing(loop_->head);
   if (!framing) {
     refuse(framing_refusal(loop_->head), framing.error().message);
-    return Look::refused;
+    return Came::refused;
   }
   if (auto host = check_host(loop_->head); !host) {
     refuse(400, host.error().message);
-    return Look::refused;
+    return Came::refused;
   }
   if (loop_->ready && framing->kind == BodyFraming::Kind::none) {
     if (const ReadyAnswer* answer = loop_->ready(loop_->head, peer_, round)) {
-      if (send_ready(*answer)) return Look::answered;
-      return Look::refused;  // The client is gone.
+      if (send_ready(*answer)) return Came::answered;
+      return Came::refused;  // The client is gone.
     }
   }
   take_over_head(*framing);
-  return Look::exchange;
+  return Came::exchange;
 }
 
 // False: the connection broke.
@@ -262,7 +262,7 @@ void ServerConnection::after_exchange() {
   // What waits owns as little as can be.
   piece_ = {};
   request_ = {};
-  // Not from here: a client may send thousands of requests at once.
+  // The loop goes on from its queue, not from here: a client may send thousands of requests at once.
   asio::post(loop_->executor, [self = shared_from_this()] { self->wait_for_request(); });
 }
 
@@ -361,7 +361,7 @@ Task<void> ServerConnection::handle() {
   }
 }
 
-// Not a cancellation slot of the whole coroutine: what co_spawn awaits at its very end must not be cancelled.
+// This is no cancellation slot of the whole coroutine: what co_spawn awaits at its very end must not be cancelled.
 Task<void> ServerConnection::wait_until_closed() {
   while (!is_closed()) {
     error_code woken;
@@ -461,8 +461,8 @@ std::stop_token ServerConnection::probably_left() {
   return leaving_.get_token();
 }
 
-// Not a wait of its own: hardly any request takes so long that its client loses patience.
-void ServerConnection::look_for_client() {
+// Polls, and has no wait of its own: hardly any request takes so long that its client loses patience.
+void ServerConnection::notice_if_client_left() {
   if (!leaving_.stop_possible() || leaving_.stop_requested()) return;
   if (answer_.state() != AnswerWriter::State::not_begun) return;
   if ((socket_.poll_now(POLLRDHUP) & (POLLRDHUP | POLLERR | POLLHUP)) != 0) leaving_.request_stop();
@@ -595,12 +595,12 @@ void ServerConnection::shut_down_sending() {
 
 void ServerConnection::check_deadlines(Moment now) {
   if (need_not_wait()) return close();
-  if (phase_ == Phase::answering && socket_.is_asios()) look_for_client();
+  if (phase_ == Phase::answering && socket_.is_asios()) notice_if_client_left();
   if (read_deadline_ == kFromNextSweep) read_deadline_ = now + limits_->idle_timeout;
   if (now < read_deadline_ && now < write_deadline_) return;
   // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.
   if (now < read_deadline_ && socket_.unread_by_client() < unread_) return give_time_to_read();
-  const auto self = shared_from_this();  // Which only the loop's Readiness may have kept.
+  const auto self = shared_from_this();  // Only the loop's Readiness may own this.
   read_deadline_ = Moment::max();
   write_deadline_ = Moment::max();
   if (socket_.is_asios()) {
@@ -622,7 +622,7 @@ void ServerConnection::part() {
   input_ = {};
   read_deadline_ = steady_clock::now() + kLinger;
   if (need_not_wait()) return close();
-  const bool told = !socket_.is_watched();  // Of what is there already.
+  const bool told = !socket_.is_watched();  // watch() tells then what is there already.
   watch();
   if (!told) read_until_client_parts();
 }

@@ -3,9 +3,9 @@
 //
 // It lives on its event loop and is touched by that thread only, which is checked where it is told of something. While
 // it waits for a request it owns no buffer: what comes is read into one of the loop's, and kept only if a request is
-// not complete. Deadlines are numbers, which the loop looks at several times a second, so that a request sets no timer.
-// ClientSocket says who watches the socket, RequestBody takes a body apart, AnswerWriter writes an answer. For .cc
-// files only, since it needs Asio.
+// not complete. Deadlines are numbers, which the loop compares with its clock several times a second, so that a request
+// sets no timer. ClientSocket says who watches the socket, RequestBody takes a body apart, AnswerWriter writes an
+// answer. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <chrono>
@@ -67,7 +67,7 @@ class ServerConnection final : public ServerExchange,
 
  private:
   enum class Phase {
-    waiting,       // For a request, of which nothing has come.
+    waiting,       // Nothing of the next request has come.
     reading_head,  // Part of a head has come; the rest must come in time.
     answering,     // A coroutine answers. The socket is Asio's.
     sending_rest,  // A ready answer is being sent that the client is slow to take.
@@ -75,7 +75,7 @@ class ServerConnection final : public ServerExchange,
     parting,       // All is said, and the client may read it in peace.
     closed,
   };
-  // An answer is under way, or has just ended: what comes is looked at afterwards.
+  // An answer is under way, or has just ended: what comes is read afterwards.
   bool is_busy() const {
     return phase_ == Phase::answering || phase_ == Phase::sending_rest || phase_ == Phase::between;
   }
@@ -92,17 +92,17 @@ class ServerConnection final : public ServerExchange,
   bool need_not_wait() const;
   void give_time_to_read();
   // What the first request in some bytes has come to.
-  enum class Look { incomplete, refused, exchange, answered };
-  Look look_at_one(std::string_view bytes, std::size_t seen, std::uint64_t round);
+  enum class Came { incomplete, refused, exchange, answered };
+  Came take_request(std::string_view bytes, std::size_t seen, std::uint64_t round);
   // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
-  bool look_at(std::string_view bytes, std::uint64_t round = 0);
+  bool take_requests(std::string_view bytes, std::uint64_t round = 0);
   bool send_ready(const ReadyAnswer& answer);
   void send_rest();
   void after_exchange();
   void take_over_head(BodyFraming framing);
   void begin_exchange();
   void refuse(int status, std::string why);
-  void look_for_client();
+  void notice_if_client_left();
   static Task<void> run(std::shared_ptr<ServerConnection> self);
   static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
   Task<void> answer();
@@ -122,11 +122,11 @@ class ServerConnection final : public ServerExchange,
   const std::string peer_;
 
   Phase phase_ = Phase::waiting;
-  std::size_t place_ = 0;  // In the loop's list.
+  std::size_t place_ = 0;  // The connection's index in the loop's list.
   ClientSocket socket_;
-  bool reads_on_ = false;      // However few bytes came: there may be more, or an end.
+  bool reads_on_ = false;      // Reads again however few bytes came: there may be more, or an end.
   std::string input_;          // Received and not yet consumed.
-  std::size_t head_seen_ = 0;  // Of it: where no head ends.
+  std::size_t head_seen_ = 0;  // No head ends within so many bytes of it.
   std::string piece_;          // The last that read() gave, where it had to be kept.
   std::unique_ptr<UnsentAnswer> unsent_;
   bool close_after_ = false;  // The connection ends with the answer that is under way.
@@ -136,12 +136,12 @@ class ServerConnection final : public ServerExchange,
   Moment write_deadline_ = Moment::max();
   int unread_ = 0;  // Bytes that the client had not taken when it was set.
   std::uint64_t skipped_ = 0;
-  boost::asio::steady_timer closing_;  // Never expires; cancelled when the connection is closed.
+  boost::asio::steady_timer closing_;  // It never expires, and is cancelled when the connection is closed.
 
-  // Of the request that is being answered.
+  // These belong to the request that is being answered.
   RequestBody body_;
   AnswerWriter answer_;
-  std::stop_source leaving_{std::nostopstate};  // If anybody wants to know.
+  std::stop_source leaving_{std::nostopstate};  // It has a state only if somebody wants to know.
 };
 
 }  // namespace facetheory

@@ -22,11 +22,11 @@ namespace facetheory {
 
 struct ServerResponse {
   int status = 200;
-  Headers headers = {};  // Without Content-Length, Connection and Date, which the server writes.
+  Headers headers = {};  // Content-Length, Connection and Date are not among them: the server writes those.
   std::string_view body = {};
   std::shared_ptr<const void> keep_alive = {};  // Owns what `body` points at.
-  bool body_omitted = false;                    // 304: the body is not sent. HEAD is seen to by the server.
-  bool close = false;  // The connection ends with it: what else the client has sent is not looked at.
+  bool body_omitted = false;                    // 304: the body is not sent. The server omits it for HEAD.
+  bool close = false;  // The connection ends with it: what else the client has sent is not read.
 };
 
 // One request and the way to answer it. Lives and is used on the event loop of its connection, until the handler's
@@ -46,7 +46,7 @@ class ServerExchange {
   // The next piece of the request's body, valid until the next call; empty: it has ended. `invalid`: its framing is
   // broken; `exhausted`: it is larger than the limit.
   virtual Task<Result<std::string_view>> read() = 0;
-  virtual const Headers& trailers() const = 0;  // Once the body has ended.
+  virtual const Headers& trailers() const = 0;  // They are there once the body has ended.
 
   // A whole answer.
   virtual Task<Result<void>> respond(ServerResponse response) = 0;
@@ -75,7 +75,7 @@ class ServerExchange {
 
   bool answered() const { return status_ >= 200 || status_ == 101; }
   int status() const { return status_; }                    // 0: nothing was answered yet.
-  std::uint64_t bytes_sent() const { return bytes_sent_; }  // Of the body.
+  std::uint64_t bytes_sent() const { return bytes_sent_; }  // It counts the body's.
 
  protected:
   ServerRequest request_;

@@ -48,7 +48,7 @@ struct ServerLoop {
   std::shared_ptr<const ServerLimits> limits;
   bool draining = false;
   std::weak_ptr<Readiness> readiness;
-  std::string received;  // Where a connection without bytes of its own reads into.
+  std::string received;  // A connection without bytes of its own reads into it.
   RequestHead head;      // What was found there last.
   boost::asio::steady_timer sweep;
   std::string date;  // "Date: ...\r\n", of the second `date_of`.

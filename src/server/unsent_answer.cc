@@ -19,7 +19,8 @@ constexpr std::size_t kLeastPieces = 4096;
 constexpr std::size_t kEmptyLine = 2;  // "\r\n"
 
 iovec piece(std::string_view bytes) {
-  return {const_cast<char*>(bytes.data()), bytes.size()};  // Which sendmsg() does not write to.
+  // sendmsg() does not write to it.
+  return {const_cast<char*>(bytes.data()), bytes.size()};
 }
 
 struct Taken {
@@ -27,7 +28,7 @@ struct Taken {
   bool full = false;  // The socket takes no more for now, and will tell when it does.
 };
 
-// Of `offered` bytes. Empty: the connection is broken.
+// Says how many of the `offered` bytes were taken. Empty: the connection is broken.
 std::optional<Taken> taken(ssize_t count, std::size_t offered) {
   const bool full = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   if (count < 0 && !full) return std::nullopt;

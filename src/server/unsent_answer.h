@@ -18,7 +18,7 @@ class UnsentAnswer {
   static Sent send(int socket, const ReadyAnswer& answer, std::string_view added,
                    std::unique_ptr<UnsentAnswer>& rest);
 
-  // When the socket can take more.
+  // Call it when the socket can take more.
   Sent go_on(int socket);
 
  private:

@@ -20,7 +20,7 @@ struct Expression {
   std::string update;                   // Empty: none.
   std::vector<std::string> names;       // names[i] is aliased "#n<i>"; each name once.
   std::vector<Value> values;            // values[i] is ":v<i>".
-  std::size_t condition_operators = 0;  // As DynamoDB counts them: comparisons, functions, AND, OR, NOT.
+  std::size_t condition_operators = 0;  // DynamoDB counts comparisons, functions, AND, OR and NOT.
 };
 
 // The condition must be one that validation lets through.

@@ -222,7 +222,7 @@ Result<std::vector<Key>> unprocessed_of(const json::object& answer, const std::s
   return keys;
 }
 
-// Where the page ended; empty: it was the last.
+// Tells where the page ended; empty: it was the last.
 Result<std::optional<Key>> last_key_of(const json::object& answer) {
   const json::value* last = answer.if_contains("LastEvaluatedKey");
   if (last == nullptr || last->is_null()) return std::optional<Key>();
@@ -464,7 +464,7 @@ Task<Result<std::vector<std::optional<Item>>>> DynamoDbTable::do_get_all(std::ve
   }
   std::set<Key> wanted(keys.begin(), keys.end());  // BatchGetItem refuses a key that is named twice.
   std::map<Key, Item> found;
-  int attempt = 1;  // Of those in a row that brought nothing.
+  int attempt = 1;  // It counts those in a row that brought nothing.
   while (!wanted.empty()) {
     const std::size_t before = wanted.size();
     Result<std::vector<Item>> some = co_await get_some(wanted, consistency);
@@ -728,7 +728,7 @@ Task<Result<void>> DynamoDbTable::create() {
     Result<Answer> answer = co_await call("CreateTable", std::move(request), Kind::repeatable_write);
     if (!answer) co_return answer.error();
     const auto* failure = std::get_if<Failure>(&*answer);
-    // In use: somebody else, or an earlier attempt of ours, is making it.
+    // ResourceInUseException means that somebody else, or an earlier attempt of ours, is making it.
     if (failure != nullptr && failure->code != "ResourceInUseException")
       co_return to_error("CreateTable", *failure);
   }

@@ -16,7 +16,7 @@ namespace facetheory {
 class ForwardingTable : public Table {
  public:
   explicit ForwardingTable(std::shared_ptr<Table> inner);
-  explicit ForwardingTable(Table& inner);  // Which outlives it.
+  explicit ForwardingTable(Table& inner);  // The inner table outlives it.
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;

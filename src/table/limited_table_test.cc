@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Whose calls take an hour where the script says so.
+// The calls of its table take an hour where the script says so.
 class LimitedTableTest : public testing::Test {
  protected:
   LimitedTableTest() { script_->set_delay(1h); }

@@ -144,7 +144,7 @@ class BatchWriter {
     return touch(txn_, trees_);
   }
 
-  // Once it is committed: a number that it may not have taken is somebody else's.
+  // Call it once the transaction is committed: until then the number may become somebody else's.
   void note_in(RecentCommits& commits) const {
     if (changes_lmdb_) commits.note(number_, changed_rows_);
   }
@@ -283,7 +283,7 @@ std::optional<DiskUse> LmdbEnvironment::disk_use() {
   const Result<Extent> extent = measure();
   const Reader reader(*this);
   if (!extent || reader.error() != 0) return std::nullopt;
-  // Beside the rows' file, what the processes share: of a fixed length, and never smaller.
+  // These two are what the processes share beside the rows' file. Their length is fixed.
   std::uint64_t fixed = 0;
   for (const char* name : {"/lock.mdb", "/leases"}) {
     struct stat status{};

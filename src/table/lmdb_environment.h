@@ -74,7 +74,7 @@ class LmdbEnvironment {
   class Reader {
    public:
     explicit Reader(LmdbEnvironment& environment);
-    // With the leases of the same moment.
+    // These also read the leases of the same moment.
     Reader(LmdbEnvironment& environment, const LmdbLeases::Scope& scope);
     Reader(LmdbEnvironment& environment, std::span<const LmdbLeases::Scope> scopes);
     ~Reader();
@@ -111,7 +111,7 @@ class LmdbEnvironment {
   struct Extent {
     mdb_filehandle_t file;
     std::size_t file_bytes;
-    std::size_t used_bytes;  // Up to the last page that LMDB has given out.
+    std::size_t used_bytes;  // They end with the last page that LMDB has given out.
   };
 
   LmdbEnvironment(std::string directory, const LmdbOptions& options)
@@ -139,7 +139,7 @@ class LmdbEnvironment {
   // often has the next one at once. Without it the first to come back would pay for a flush alone, while the
   // others queue up behind it.
   void linger(std::size_t jobs) const;
-  Batch take_batch();  // With mutex_ held.
+  Batch take_batch();  // The caller holds mutex_.
   void run(Batch batch);
   // The file that is open is still the one in the directory. Asks the file system at most once in a while.
   Result<void> check_place();
@@ -159,7 +159,7 @@ class LmdbEnvironment {
 
   RecentCommits commits_;  // Noted by the writer.
 
-  // Only on the writer's thread.
+  // Only the writer's thread touches these.
   std::chrono::steady_clock::time_point next_place_check_;
   bool is_displaced_ = false;
 

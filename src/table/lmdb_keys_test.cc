@@ -36,7 +36,7 @@ TEST(LmdbKeysTest, KeysOfOnePartitionSortAsTheirSortKeysDo) {
 }
 
 TEST(LmdbKeysTest, PartitionsNeverShareKeys) {
-  // Without its length in front, "a" + "bMETA" would be the key of "ab" + "META".
+  // The pk's length stands in front: else "a" + "bMETA" would be the key of "ab" + "META".
   std::set<std::string> keys;
   for (const char* pk : {"a", "ab", "a\x01", "a\x02", "abc"}) {
     for (const char* sk : {"bMETA", "META", "cMETA", "bcMETA"})

@@ -34,7 +34,7 @@ constexpr std::string_view kLeasesVersion = "1";
 constexpr std::streamsize kBootIdBytes = 36;
 
 constexpr std::size_t kBuckets = 512;
-constexpr std::size_t kEntries = 7;  // With the count of changes they fill a cache line.
+constexpr std::size_t kEntries = 7;  // They fill a cache line with the count of changes.
 constexpr std::size_t kSlots =
     8;  // One more than entries, so that there is always one that nothing refers to.
 constexpr std::size_t kSlotWords = 128;
@@ -82,7 +82,7 @@ struct LmdbLeases::Bucket {
 
 struct LmdbLeases::Slot {
   Word ends_with;  // The number of an LMDB transaction; 0: none.
-  Word sizes;      // Of the key, in the upper half, and of the record.
+  Word sizes;      // The upper half is the key's size, the lower one the record's.
   std::array<Word, kSlotWords - 2> content;
 
   void fill(std::string_view key, std::string_view record) {
@@ -116,8 +116,8 @@ struct LmdbLeases::Slot {
 
 struct LmdbLeases::File {
   Binding binding;
-  Word transaction;  // Of the last begin().
-  Word changes;      // Of all buckets.
+  Word transaction;  // The last begin() gave this number.
+  Word changes;      // It counts those of all buckets.
   std::array<Word, kBuckets / 64>
       marked;  // A bit for each bucket that may hold rows which end with a transaction.
   alignas(4096) std::array<Bucket, kBuckets> buckets;
@@ -194,7 +194,7 @@ Result<std::unique_ptr<LmdbLeases>> LmdbLeases::open(const std::string& director
   if (memory == MAP_FAILED) return lmdb_error(errno, "mapping the file leases", directory);
   std::unique_ptr<LmdbLeases> leases(new LmdbLeases(static_cast<File*>(memory)));
   if (!usable) {
-    // Without the first letter of its name it is not finished. All else is zero, as it should be.
+    // The first letter of its name is written last: until then it is not finished. All else is zero, as it should be.
     Binding unfinished = *wanted;
     unfinished.name[0] = '\0';
     Binding& binding = leases->file_->binding;
@@ -331,7 +331,8 @@ bool LmdbLeases::put(std::string_view key, std::string_view record) {
   std::uint64_t spare = 0;
   while ((used >> spare & 1) != 0)
     ++spare;
-  announce(bucket);  // Before the slot is filled: a reader from when it was in use may still be there.
+  // This comes before the slot is filled: a reader from when it was in use may still be there.
+  announce(bucket);
   file_->slots[place.bucket][spare].fill(key, record);
   target->store(tag_of(key) | spare, std::memory_order_release);
   return true;

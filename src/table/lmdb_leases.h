@@ -61,29 +61,29 @@ class LmdbLeases {
     std::size_t bucket_;
   };
 
-  // With LMDB's write lock held; `data_inode` is that of data.mdb. A file of another program, of a newer format, or
-  // that was cut off is refused with a message that says so, and left as it is.
+  // The caller holds LMDB's write lock; `data_inode` is that of data.mdb. A file of another program, of a newer format,
+  // or that was cut off is refused with a message that says so, and left as it is.
   static Result<std::unique_ptr<LmdbLeases>> open(const std::string& directory, std::uint64_t data_inode);
 
   ~LmdbLeases();
   LmdbLeases(const LmdbLeases&) = delete;
   LmdbLeases& operator=(const LmdbLeases&) = delete;
 
-  // From any thread. `snapshot` is the number of the LMDB transaction that is read. A damaged row has a record that is
-  // none.
+  // These may be called from any thread. `snapshot` is the number of the LMDB transaction that is read. A damaged row
+  // has a record that is none.
   std::uint64_t changes(const Scope& scope) const;
-  // Of several: another number after any change in one of them.
+  // The number is another one after any change in one of the scopes.
   std::uint64_t changes(std::span<const Scope> scopes) const;
   LeaseRows rows(const Scope& scope, std::uint64_t snapshot) const;
   LeaseRows rows(std::span<const Scope> scopes, std::uint64_t snapshot) const;
 
-  // The others only with LMDB's write lock held. `transaction` is the number of that write transaction.
+  // The others need LMDB's write lock. `transaction` is the number of that write transaction.
   void begin(std::uint64_t transaction);
-  // At once. False: it is too large, or there is no room.
+  // Takes effect at once. False: it is too large, or there is no room.
   bool put(std::string_view key, std::string_view record);
-  // At once.
+  // Takes effect at once.
   void erase(std::string_view key);
-  // When the transaction is committed, and not before. False: there is no such row.
+  // Takes effect when the transaction is committed, and not before. False: there is no such row.
   bool end_with(std::uint64_t transaction, std::string_view key);
 
  private:

@@ -130,7 +130,7 @@ TEST_F(LmdbLeasesTest, ThereIsRoomForSevenRowsOfAPartitionAndEndedOnesMakeRoom) 
   EXPECT_EQ(find(*leases, key("a", "2"), 1), "x");
 
   leases->end_with(1, key("a", "5"));
-  EXPECT_FALSE(leases->put(key("a", "7"), "x"));  // Not before it is committed.
+  EXPECT_FALSE(leases->put(key("a", "7"), "x"));  // There is no room before that is committed.
   leases->begin(2);
   EXPECT_TRUE(leases->put(key("a", "7"), "x"));
   leases->erase(key("a", "0"));

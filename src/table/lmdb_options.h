@@ -1,4 +1,4 @@
-// How often an embedded table looks after what other processes may have done to it. The defaults are for everybody;
+// How often an embedded table checks what other processes may have done to it. The defaults are for everybody;
 // tests want them shorter.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace facetheory {
 struct LmdbOptions {
   // How often places in LMDB's table of readers that killed processes left behind are freed.
   std::chrono::milliseconds reader_check_interval{10000};
-  // How often it is looked, before a write, whether the file that is open is the one that others would open.
+  // How often it is checked, before a write, that the file that is open is the one that others would open.
   std::chrono::milliseconds place_check_interval{1000};
   // A write that has waited for so long before it could begin is not made any more, and is `unavailable`: another
   // process has held the writer's lock, and whoever asked has given up, or has asked again.

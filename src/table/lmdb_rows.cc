@@ -21,7 +21,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checksums are stored in little-endian order");
 
 constexpr std::size_t kChecksumBytes = 8;
-constexpr std::size_t kMaxPageBytes = std::size_t{1} << 20;  // Where DynamoDB ends a page, too.
+constexpr std::size_t kMaxPageBytes = std::size_t{1} << 20;  // DynamoDB ends a page there, too.
 
 std::string_view to_view(const MDB_val& val) {
   return {static_cast<const char*>(val.mv_data), val.mv_size};

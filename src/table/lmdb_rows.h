@@ -50,7 +50,7 @@ class LmdbRows {
   Result<QueryPage> query(const Query& query) const;
   Result<ScanPage> scan(const Scan& scan) const;
 
-  // Only in a write transaction. An error leaves the transaction fit for nothing but to be aborted.
+  // These need a write transaction. After an error it can only be aborted.
   Result<void> put(const Key& key, const Attributes& attributes);
   Result<void> erase(const Key& key);
 

@@ -79,7 +79,8 @@ class LmdbTable final : public Table {
   std::shared_ptr<LmdbEnvironment> environment_;
 };
 
-// Of a new snapshot: mdb_env_info's number runs ahead of what readers see. Leases in memory are not in it.
+// Takes the number from a new snapshot: mdb_env_info's runs ahead of what readers see. Leases in memory do not change
+// it.
 std::optional<std::uint64_t> LmdbTable::version() const {
   const LmdbEnvironment::Reader reader(*environment_);
   if (reader.error() != 0) return std::nullopt;
@@ -112,7 +113,7 @@ Task<Result<TableDescription>> LmdbTable::describe() {
   if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().rows, &rows);
   if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().leases, &leases);
   if (code != 0) co_return lmdb_error(code, "describing the table", environment_->directory());
-  // Without the table's own two records, format and large tree; a list of overlong keys counts as one.
+  // The table's own two records, format and large tree, are not rows; a list of overlong keys counts as one.
   description.items = rows.ms_entries + leases.ms_entries - 2;
   for (const auto& [key, record] : reader.leases()) {
     MDB_val bytes = to_val(key);

@@ -261,7 +261,7 @@ TEST_F(LmdbTableTest, LeasesComeAndGoWithoutAnotherVersion) {
     EXPECT_EQ(*get(**table, lock), std::nullopt);
   }
   EXPECT_EQ((*table)->version(), before);
-  // With a page's own row it is another matter.
+  // A change of a page's own row changes the version.
   lease(**table, Delete{kPage.key});
   EXPECT_NE((*table)->version(), before);
 }
@@ -524,7 +524,8 @@ TEST_F(LmdbTableTest, LeasesAreReadAsTheyWereAtOneMomentHoweverOftenTheyChange) 
       };
       rounds[static_cast<std::size_t>(number("row"))] = number("n");
     }
-    // In the order in which they are written, each is of the same round as the one before, or of the one before that.
+    // Rows are compared in the order in which they are written: each is of its predecessor's round, or of the one
+    // before that.
     EXPECT_TRUE(std::is_sorted(rounds.rbegin(), rounds.rend())) << testing::PrintToString(rounds);
     EXPECT_LE(rounds.front() - rounds.back(), 1);
   }

@@ -75,7 +75,7 @@ TEST_F(MeasuredTableTest, WhatIsRefusedBeforehandIsNotMeasured) {
   EXPECT_THAT(seen_, IsEmpty());
 }
 
-// As an operation that is cancelled does.
+// It throws as an operation that is cancelled does.
 class ThrowingTable final : public Table {
  public:
   Task<Result<void>> create() override {

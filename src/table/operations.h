@@ -40,7 +40,7 @@ struct Delete {
   Key key;  // An absent item is no error.
   Condition condition = {};
 };
-// Only in transactions: writes nothing, but must hold.
+// Stands in transactions only. It writes nothing, but must hold.
 struct Check {
   Key key;
   Condition condition;
@@ -67,7 +67,7 @@ enum class Direction { forward, backward };
 
 struct Query {
   std::string pk;
-  std::string sk_prefix = {};  // Only items whose sk begins so; empty: all of the partition.
+  std::string sk_prefix = {};  // The sk of the items wanted begins so; empty: all of the partition.
   Direction direction = Direction::forward;
   std::optional<std::string> after = {};  // `next` of the page before.
   std::size_t limit = 100;                // 1 to 1000 items a page.

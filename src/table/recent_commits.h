@@ -19,7 +19,7 @@ class RecentCommits {
  public:
   static constexpr std::size_t kKept = 64;
 
-  // By one thread, once the commit is made: before that, another process could still take its number.
+  // One thread calls this, once the commit is made: before that, another process could still take its number.
   void note(std::uint64_t number, const RowSet& rows);
 
   // Whether none of the commits after `from`, up to and with `to`, changed any of these rows. False also where that is

@@ -32,8 +32,8 @@ struct TableDescription {
   std::string status;         // "ACTIVE", or what DynamoDB calls it.
   std::uint64_t items = 0;    // DynamoDB counts them every six hours only.
   bool expires_rows = false;  // Whether the table itself deletes rows past their `ttl`.
-  std::string wrong_keys =
-      {};  // Not empty: the table's keys are not pk and sk, both text; says what to do about it.
+  // Says what to do where the table's keys are not pk and sk, both text; empty: they are.
+  std::string wrong_keys = {};
 };
 
 class Table {

@@ -234,7 +234,7 @@ class ExpressionBound {
   }
 
   bool is_small() const { return parts_ <= kFewParts; }
-  // With the names and values, as they count in a transaction.
+  // Counts names and values too, as they count in a transaction.
   std::size_t bytes() const { return parts_ * kPartBytes + bytes_; }
 
   void operator()(const Condition& condition) { std::visit(*this, condition.variant()); }
@@ -262,7 +262,7 @@ class ExpressionBound {
   }
 
  private:
-  // Of a name, a value or a NOT, with its share of what is between them: the longest is
+  // A name, a value or a NOT takes so many at most, with its share of what is between them: the longest is
   // "(attribute_not_exists(#n63)) AND ". None has more than three operators.
   static constexpr std::size_t kPartBytes = 64;
   static constexpr std::size_t kFewParts = 64;
@@ -300,7 +300,7 @@ class ExpressionBound {
   }
 
   std::size_t parts_ = 0;
-  std::size_t bytes_ = 0;  // Of names and values.
+  std::size_t bytes_ = 0;  // Names and values take these.
 };
 
 // Conditions and changes must also fit into DynamoDB's expressions.

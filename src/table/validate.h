@@ -1,4 +1,4 @@
-// The limits every table keeps, checked once, in front of all of them. They are DynamoDB's: what it would
+// The limits of every table, checked once, in front of all of them. They are DynamoDB's: what it would
 // refuse is refused with the same code on every table.
 #pragma once
 

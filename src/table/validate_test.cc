@@ -52,7 +52,7 @@ Condition leaf(Dice& dice, int kind) {
   }
 }
 
-// Of so many leaves or more, some of them in parentheses.
+// Makes a condition of so many leaves or more, some of them in parentheses.
 Condition condition(Dice& dice, int leaves) {
   const auto any = [&] { return leaf(dice, roll(dice, kKinds - 1)); };
   Condition::And all;

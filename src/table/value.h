@@ -17,7 +17,7 @@
 
 namespace facetheory {
 
-// In the order of Value::Variant's alternatives.
+// The order is that of Value::Variant's alternatives.
 enum class Type {
   string,
   number,
@@ -171,7 +171,7 @@ void Attributes::append(std::string_view name, T&& value) {
   entries_.emplace_back(std::string(name), std::forward<T>(value));
 }
 
-// For messages and test failures: DynamoDB's JSON, {"N":"12"}.
+// Writes DynamoDB's JSON, {"N":"12"}, for messages and test failures.
 std::string to_string(const Value& value);
 std::string to_string(const Attributes& attributes);
 
