@@ -295,6 +295,18 @@ TEST(GatewayPass, AnUnderscoreDoesNotLetFramingThrough) {
     EXPECT_FALSE(seen.headers.get(name)) << name;
 }
 
+TEST(GatewayPass, NobodySetsTheProxyOfACgiProgram) {
+  GatewayBed bed("[defaults]\nforward = [\"*\"]\n");
+  bed.ask("POST", "/a", {{"Proxy", "http://evil.example"}, {"Proxying", "kept"}}, "hello");
+  bed.get("/a", {{"PROXY", "http://evil.example"}, {"Proxying", "kept"}});
+  const auto requests = bed.origin.requests("/a");
+  ASSERT_EQ(requests.size(), 2U);
+  for (const ServerRequest& seen : requests) {
+    EXPECT_FALSE(seen.headers.get("proxy")) << seen.method;
+    EXPECT_EQ(seen.headers.get("proxying"), "kept") << seen.method;
+  }
+}
+
 TEST(GatewayPages, AnUnderscoreLetsNothingIntoARenderThatIsOfOneRequest) {
   GatewayBed bed("[defaults]\nforward = [\"*\"]\n");
   bed.get("/a", {{"Content_Length", "100"},

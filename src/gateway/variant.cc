@@ -21,6 +21,10 @@ constexpr std::array<std::string_view, 7> kFraming = {
     "content-length",     "transfer-encoding",         "keep-alive",         "proxy-connection",
     "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"};
 
+// CGI makes the variable HTTP_PROXY of it, by which programs find the proxy for requests of their own. No protocol has
+// such a field.
+constexpr std::string_view kTakenForASetting = "proxy";
+
 // Of one request and not of a page: never sent along with a render.
 constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
                                                             "cookie",
@@ -54,8 +58,9 @@ bool withheld_from_origin(const Config& config, const RouteConfig& route, const 
                           std::string_view field) {
   const std::string name = name_at_origin(field);
   const bool respelled = field.find('_') != std::string_view::npos;
-  return name == "host" || name.starts_with("x-facetheory-") || contains_name(kSaidByProxies, name) ||
-         strips_field(route, lower_case(field), request) || (respelled && contains_name(kFraming, name)) ||
+  return name == "host" || name == kTakenForASetting || name.starts_with("x-facetheory-") ||
+         contains_name(kSaidByProxies, name) || strips_field(route, lower_case(field), request) ||
+         (respelled && contains_name(kFraming, name)) ||
          (names_tenant(config, field) && !contains_name(config.boundary_headers, field));
 }
 
