@@ -889,7 +889,7 @@ MISTAKES = [
         "cli/subprocess.cc",
         "::prctl(PR_SET_PDEATHSIG, SIGKILL);",
         "",
-        cli("the command dies with a killed regenerate whose guard"),
+        cli("the command dies with its guard"),
     ),
     Mistake(
         "writing an etag without quotes",

@@ -20,7 +20,11 @@ FILES = {
 #include <unistd.h>
 int add(int, int);
 int four();
-int main() {
+int main(int count, char** arguments) {
+  if (count > 1 && !strcmp(arguments[1], "--gtest_list_tests")) {
+    if (count == 2 || strstr(arguments[2], "Add")) puts("Add.\\n  Adds");
+    return 0;
+  }
   const char* baseline = getenv("BASELINE");
   if (baseline && !strcmp(baseline, "hangs")) sleep(60);
   if (add(2, 3) == 5 && four() == 4 && !baseline) return 0;
@@ -28,6 +32,9 @@ int main() {
   return 1;
 }
 """,
+    # A script that has one case, and lists it.
+    "tests/cli/script.py": "import sys\n"
+    "if 'adding' in sys.argv: print('adding' if '--list' in sys.argv else 'ok adding')\n",
     # A compiler that takes for ever over what says SLOW.
     "compile.sh": "#!/bin/sh\nfor source; do :; done\n"
     "if grep -q SLOW \"$(sed -n 's/^#include \"\\(.*\\)\"$/\\1/p' \"$source\")\" \"$source\" 2>/dev/null; "
@@ -44,6 +51,7 @@ build src/isr/libfacetheory_isr.a: archive src/isr/CMakeFiles/isr/add.cc.o
 build src/isr/isr_test: link src/isr/CMakeFiles/isr_test/test.cc.o | src/isr/libfacetheory_isr.a
   objects = src/isr/CMakeFiles/isr_test/test.cc.o
   archives = src/isr/libfacetheory_isr.a
+build facetheory: phony src/isr/isr_test
 """,
 }
 HEAD = """import collections
@@ -55,6 +63,10 @@ ENDLESS = 'M("adding for ever", "isr/add.cc", "return a + b;", "for (volatile in
 HEADER = 'M("doubling wrongly", "isr/twice.h", "a * 2", "a * 3")'
 SLOW = 'M("adding slowly compiled", "isr/add.cc", "a + b", "a + b /* SLOW */")'
 UGLY = 'M("not even C++", "isr/add.cc", "a + b", "a +")'
+LISTED = 'M("listed", "isr/add.cc", "a + b", "a - b", (("tests/cli/script.py", "adding"),))'
+RENAMED = 'M("renamed", "isr/add.cc", "a + b", "a - b", (("tests/cli/script.py", "summing"),))'
+FILTERED = 'M("filtered", "isr/add.cc", "a + b", "a - b", (("src/isr/isr_test", "--gtest_filter=Add*:Subtract*"),))'
+UNBUILT = 'M("unbuilt", "isr/add.cc", "a + b", "a - b", (("src/isr/other_test",),))'
 GONE = 'M("what is not there", "isr/add.cc", "a * b", "a")'
 LOST = 'M("in a file that is not there", "isr/gone.cc", "a", "b")'
 
@@ -144,6 +156,33 @@ CASES = [
             "0 of 2 mistakes caught, 2 not reached within 0 minutes",
         ],
     ),
+    ("what is named and exists passes the check", [SUM, LISTED], ["--check"], {}, 0, []),
+    (
+        "a case of a script that has another name now fails the check",
+        [SUM, RENAMED],
+        ["--check"],
+        {},
+        1,
+        ["NO SUCH TEST  tests/cli/script.py: summing"],
+    ),
+    (
+        "a part of a filter that names no case fails the check",
+        [FILTERED],
+        ["--check"],
+        {},
+        1,
+        ["NO SUCH TEST  src/isr/isr_test: --gtest_filter=Subtract*"],
+    ),
+    ("a program that is not there fails the check", [UNBUILT], ["--check"], {}, 1, ["src/isr/other_test"]),
+    ("a text that is gone fails the check", [GONE], ["--check"], {}, 1, ["NOT FOUND  what is not there"]),
+    (
+        "nothing is begun while a part of a filter names no case",
+        [SUM, FILTERED],
+        [],
+        {},
+        1,
+        ["NO SUCH TEST  src/isr/isr_test: --gtest_filter=Subtract*", "nothing was begun"],
+    ),
     (
         "a sample is taken of those that the words name",
         [IDLE, SUM, IDLE],
@@ -182,6 +221,24 @@ def what_is_said(mistakes, words, environment):
         return done.returncode, done.stdout
 
 
+def fits_this_tree():
+    """Whether the mistakes of this tree fit it; all of them, since a sample is made of them elsewhere."""
+    done = subprocess.run(
+        [sys.executable, str(MUTATE), "--check"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    ok = done.returncode == 0
+    print(
+        f"{'ok' if ok else 'not ok'} the texts and tests that tools/mistakes.py names are there\n{done.stdout}", end=""
+    )
+    return ok
+
+
 def passes():
     good = True
     for name, mistakes, words, environment, code, texts in CASES:
@@ -191,4 +248,4 @@ def passes():
         if not ok:
             print(f"  ended by {found}, said:\n{said}")
         good = good and ok
-    return good
+    return fits_this_tree() and good

@@ -1429,12 +1429,11 @@ def main():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Under nohup the program would ignore it, as it should.
     chosen = harness.options(__doc__)
 
-    table = DynamoDbLocal()
+    table = None if chosen.list else DynamoDbLocal()
+    environment = table.environment() if table else {}
     on_lmdb = Cli(chosen.facetheory, ".")
     on_dynamodb = Cli(
-        chosen.facetheory,
-        ".",
-        table.environment() | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"},
+        chosen.facetheory, ".", environment | {"FACETHEORY_TABLE": "dynamodb:", "FACETHEORY_BODIES": "file:./bodies"}
     )
     dynamodb_cases = {
         one_node_sweeps_at_a_time: (table,),
@@ -1468,8 +1467,9 @@ def main():
                 *dynamodb_cases.get(function, ()),
             )
         )
-    well = harness.run_all(cases, chosen.words, 8)
-    table.stop()
+    well = harness.run_all(cases, chosen, 8)
+    if table:
+        table.stop()
     sys.exit(0 if well else 1)
 
 

@@ -442,13 +442,13 @@ def a_table_that_is_not_there_is_told_and_bodies_are_checked_nevertheless(cli, s
 def main():
     chosen = harness.options(__doc__)
     with contextlib.ExitStack() as stack:
-        servers = Servers(stack)
+        servers = None if chosen.list else Servers(stack)
         cases = [
             (f.__name__.replace("_", " "), f, Cli(chosen.facetheory, "."), servers)
             for _, f in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
             if list(inspect.signature(f).parameters)[:1] == ["cli"] and len(inspect.signature(f).parameters) == 2
         ]
-        well = harness.run_all(cases, chosen.words, 4)
+        well = harness.run_all(cases, chosen, 4)
     sys.exit(0 if well else 1)
 
 

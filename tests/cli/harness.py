@@ -229,6 +229,7 @@ def options(usage):
     parser.add_argument(
         "--facetheory", default="build/release/facetheory", type=lambda path: pathlib.Path(path).resolve()
     )
+    parser.add_argument("--list", action="store_true", help="prints the cases' names and runs nothing")
     parser.add_argument("words", nargs="*")
     return parser.parse_args()
 
@@ -243,10 +244,14 @@ def outcome_of(name, function, cli, *arguments):
             return f"{traceback.format_exc()}not ok {name}\n"
 
 
-def run_all(cases, words, workers):
-    """Cases are names, functions and their arguments; those with all the words in their names. Whether all were ok."""
-    cases = [case for case in cases if all(word in case[0] for word in words)]
+def run_all(cases, chosen, workers):
+    """Cases are names, functions and their arguments; those with all the words in their names. Whether all were ok, or,
+    with --list, whether there are any."""
+    cases = [case for case in cases if all(word in case[0] for word in chosen.words)]
     well = bool(cases)
+    if chosen.list:
+        print("".join(f"{name}\n" for name, *_ in cases), end="")
+        return well
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for job in concurrent.futures.as_completed([pool.submit(outcome_of, *case) for case in cases]):
             print(job.result(), end="", flush=True)
@@ -262,4 +267,4 @@ def main(module):
         for _, f in inspect.getmembers(sys.modules[module], inspect.isfunction)
         if list(inspect.signature(f).parameters) == ["cli"]
     ]
-    sys.exit(0 if run_all(cases, chosen.words, 4) else 1)
+    sys.exit(0 if run_all(cases, chosen, 4) else 1)
