@@ -687,8 +687,8 @@ MISTAKES = [
     # --- one rule for the stores
     Mistake(
         "keeping the bodies of a shared table on one machine",
-        "site/stores.cc",
-        'if (!stores.table.uri.starts_with("dynamodb:") || !local) return {};',
+        "isr/partners.cc",
+        'if (!names.table.starts_with("dynamodb:") || !local) return {};',
         "if (!local || local) return {};",
         (("src/site/site_test",), *cli("a shared table with bodies of one machine")),
     ),
@@ -759,6 +759,13 @@ MISTAKES = [
     Mistake(
         "beginning every sweep anew",
         "isr/sweep.cc",
+    Mistake(
+        "opening stores for a program that keeps the bodies of a shared table on one machine",
+        "isr/blocking.cc",
+        "if (auto checked = check_reach(names); !checked) return checked.error();",
+        "",
+        protocol("BlockingTest.BodiesOfOneMachine*"),
+    ),
         "if (token != nullptr) after = *token;",
         "",
         protocol("*SweepTest*/memory"),

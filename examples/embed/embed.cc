@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -23,8 +24,10 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include "facetheory/base/environment.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/cache/engine.h"
+#include "facetheory/isr/partners.h"
 #include "facetheory/table/open_table.h"
 
 namespace {
@@ -95,6 +98,14 @@ Task<void> listen(asio::ip::tcp::acceptor& acceptor, Engine& engine) {
   }
 }
 
+// Bodies of another table must not be written to, nor kept where the others who share the table cannot read them. The
+// stores know each other from their first use on; where one of them cannot be asked now, that is told.
+Task<void> introduce(const Isr& isr) {
+  const PartnerReport report = co_await settle_partners(isr);
+  if (auto checked = check_may_write(report); !checked) throw std::runtime_error(to_string(checked.error()));
+  if (!report.message.empty()) std::cerr << "embed: " << report.message << "\n";
+}
+
 template <typename Store>
 Store opened(Result<Store> store) {
   if (!store) throw std::runtime_error(to_string(store.error()));
@@ -103,18 +114,27 @@ Store opened(Result<Store> store) {
 
 void serve(unsigned short port, const std::string& table_uri, const std::string& bodies_uri) {
   asio::io_context loop;
+  const Environment environment = Environment::of_process();
+  const StoreNames names{complete_table_uri(table_uri, environment),
+                         complete_bodies_uri(bodies_uri, environment)};
+  if (auto checked = check_reach(names); !checked) throw std::runtime_error(to_string(checked.error()));
   const auto table = opened(open_table(table_uri, loop.get_executor()));
   const auto bodies = opened(open_bodies(bodies_uri, loop.get_executor()));
-  Engine engine(loop.get_executor(), Isr{*table, *bodies});
+  Isr isr{*table, *bodies};
+  isr.names = names;
+  Engine engine(loop.get_executor(), isr);
 
   asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), port});
-  asio::co_spawn(loop, listen(acceptor, engine), asio::detached);
+  asio::co_spawn(loop, introduce(isr), [&](std::exception_ptr failed) {
+    if (failed) std::rethrow_exception(failed);
+    asio::co_spawn(loop, listen(acceptor, engine), asio::detached);
+    std::cout << "http://127.0.0.1:" << acceptor.local_endpoint().port() << "/hello" << std::endl;
+  });
   asio::signal_set signals(loop, SIGINT, SIGTERM);
   signals.async_wait([&](boost::system::error_code, int) {
     acceptor.close();
     asio::co_spawn(loop, engine.drain(), [&](std::exception_ptr) { loop.stop(); });
   });
-  std::cout << "http://127.0.0.1:" << acceptor.local_endpoint().port() << "/hello" << std::endl;
   loop.run();
 }
 

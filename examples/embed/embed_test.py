@@ -30,6 +30,17 @@ def arguments_are_checked(program):
     print("ok arguments are checked")
 
 
+def strangers_are_refused(program, folder):
+    """The bodies are the first table's: one that is not theirs writes nothing, and none may keep them for itself."""
+    for table, bodies, reason in (
+        (f"lmdb:{folder}/another", f"file:{folder}/bodies", "belongs to the table lmdb:"),
+        ("dynamodb:pages", f"lmdb:{folder}/own", "the table dynamodb:pages is shared"),
+    ):
+        ended = subprocess.run([program, "0", table, bodies], capture_output=True, text=True, timeout=20, check=False)
+        assert ended.returncode == 1 and reason in ended.stderr and not ended.stdout, ended
+    print("ok strangers are refused")
+
+
 def main():
     arguments_are_checked(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
@@ -47,6 +58,7 @@ def main():
                 server.send_signal(signal.SIGTERM)
             codes = [server.wait(20) for server in servers]
         assert codes == [0, 0], codes
+        strangers_are_refused(sys.argv[1], folder)
     print("ok one page, two programs, one render")
 
 

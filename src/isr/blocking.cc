@@ -73,6 +73,7 @@ Result<std::unique_ptr<BlockingIsr>> BlockingIsr::open(std::string table_uri, st
   state->platform = std::move(platform);
   const Environment& environment = state->platform.environment;
   StoreNames names{complete_table_uri(table_uri, environment), complete_bodies_uri(bodies_uri, environment)};
+  if (auto checked = check_reach(names); !checked) return checked.error();
   auto table = open_table(std::move(table_uri), state->loop.executor(), state->platform);
   if (!table) return std::move(table).error();
   state->table = *std::move(table);

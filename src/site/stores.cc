@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include "facetheory/isr/partners.h"
 #include <system_error>
 #include <utility>
 
@@ -79,11 +80,9 @@ std::string mistake_in_bodies(const std::string& uri) {
 }
 
 std::string trouble_between(const ChosenStores& stores) {
-  const std::string& bodies = stores.bodies.uri;
-  const bool local = bodies.starts_with("lmdb:") || bodies.starts_with("memory:");
-  if (!stores.table.uri.starts_with("dynamodb:") || !local) return {};
+  if (check_reach({stores.table.uri, stores.bodies.uri})) return {};
   return "the table is shared, but bodies would be on this machine alone (table " + stores.table.uri +
-         " by " + stores.table.why + ", bodies " + bodies + " by " + stores.bodies.why +
+         " by " + stores.table.why + ", bodies " + stores.bodies.uri + " by " + stores.bodies.why +
          "); write bodies = \"s3://bucket\", set FACETHEORY_BODIES=s3://bucket or "
          "FACETHEORY_ISR_BUCKET=bucket, or "
          "give --bodies s3://bucket";

@@ -1,4 +1,7 @@
 #include <atomic>
+#include <filesystem>
+#include <map>
+#include <string>
 #include <thread>
 
 #include <boost/asio/cancellation_state.hpp>
@@ -628,6 +631,23 @@ TEST_F(BlockingTest, InterruptionStopsTheRendererAndGivesTheLeaseBack) {
 TEST_F(BlockingTest, OpeningWhatCannotBeOpenedSaysWhy) {
   EXPECT_EQ(error_of(BlockingIsr::open("lmdb", "memory:")).code, ErrorCode::invalid);
   EXPECT_EQ(error_of(BlockingIsr::open("memory:", "nowhere")).code, ErrorCode::invalid);
+}
+
+TEST_F(BlockingTest, BodiesOfOneMachineAreRefusedBesideATableThatMachinesShare) {
+  const std::string folder = (directory_.path() / "of-one-machine").string();
+  for (const std::string& bodies : {"lmdb:" + folder, std::string("memory:")}) {
+    const Error error = error_of(BlockingIsr::open("dynamodb:pages", bodies));
+    EXPECT_EQ(error.code, ErrorCode::invalid);
+    EXPECT_THAT(error.message,
+                testing::HasSubstr("the table dynamodb:pages is shared, but the bodies " + bodies));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  Platform platform;
+  platform.environment =
+      Environment(std::map<std::string, std::string, std::less<>>{{"AWS_REGION", "eu-central-1"}});
+  EXPECT_TRUE(
+      BlockingIsr::open("dynamodb:pages", "file:" + folder, {}, platform));  // All machines may mount it.
+  EXPECT_TRUE(BlockingIsr::open("dynamodb:pages", "", {}, platform));
 }
 
 }  // namespace
