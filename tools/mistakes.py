@@ -866,14 +866,14 @@ MISTAKES = [
     Mistake(
         "giving the same idempotency key to every deploy",
         "cli/request_name.cc",
-        'deploy_id_.value_or("")',
-        'std::string()',
+        "deploy_id_.value_or(configured->deploy_id)",
+        "std::string()",
         cli("a page is rendered once per deploy"),
     ),
     Mistake(
         "giving the same request to every deploy of a gateway",
         "gateway/page_visit.cc",
-        "deploy.empty() ? *id : ",
+        "version.empty() ? *id : ",
         "true ? *id : ",
         (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),),
     ),
@@ -971,3 +971,17 @@ MISTAKES = [
         (("src/cache/cache_test", "--gtest_filter=EngineTest*"),),
     ),
 ]
+    Mistake(
+        "overlooking the policy version that the configuration names",
+        "cli/request_name.cc",
+        "policy_version_.value_or(configured->policy_version)",
+        'policy_version_.value_or("")',
+        cli("a version that is left out"),
+    ),
+    Mistake(
+        "giving the same request to every policy version of a gateway",
+        "gateway/page_visit.cc",
+        "key_of_version(*id, version.deploy_id, version.policy_version)",
+        'key_of_version(*id, version.deploy_id, "")',
+        (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),),
+    ),

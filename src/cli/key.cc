@@ -47,7 +47,7 @@ class KeyCommand final : public Command {
   Answer run(Session& session) override {
     const Result<Page> page = named_page(session);
     if (!page) return usage(page.error().message);
-    const Result<std::optional<std::string>> id = version_.key(*page);
+    const Result<std::optional<std::string>> id = version_.key(session, *page);
     if (!id) return usage(id.error().message);
     Answer answer = done("done", {Field{"pk", page->pk}});
     add(answer.fields, "idempotency_key", *id);

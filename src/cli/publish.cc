@@ -87,7 +87,7 @@ class Publish final : public Command {
     const Page page = session.page(page_);
     const Result<void> checked = options_.check();
     if (!checked) return usage(checked.error().message);
-    const Result<std::optional<std::string>> id = request_.key(page);
+    const Result<std::optional<std::string>> id = request_.key(session, page);
     if (!id) return usage(id.error().message);
     if (owner_ && !*id)
       return usage("--owner is the owner_token of a request record; name the record with --id");

@@ -87,7 +87,7 @@ class Regenerate final : public Command {
     // This comes before the table is opened, since its threads inherit the mask of signals.
     const Interruption interruption;
     const Page page = session.page(page_);
-    const Result<std::optional<std::string>> id = request_.key(page);
+    const Result<std::optional<std::string>> id = request_.key(session, page);
     if (!id) return usage(id.error().message);
     if (const Result<void> checked = check(session, id->has_value()); !checked)
       return usage(checked.error().message);

@@ -24,7 +24,7 @@ class OfRequest : public Command {
   // The page, and from it, where that is asked for, the key.
   Page named_page(const Session& session) {
     Page page = session.page(page_);
-    Result<std::optional<std::string>> id = name_.key(page);
+    Result<std::optional<std::string>> id = name_.key(session, page);
     if (!id) throw Refusal{usage(id.error().message)};
     if (!*id) throw Refusal{usage("--id is required, or --deploy-id to make it of the cache key")};
     id_ = **std::move(id);

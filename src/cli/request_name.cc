@@ -47,10 +47,11 @@ void RequestName::declare_version(Arguments& arguments) {
   arguments.option(
       "--policy-version", "VERSION",
       [this](const std::string& value) { return take_part(value, policy_version_); },
-      "The policy version of that key. Either of the two may be left out, and is empty then.");
+      "The policy version of that key. Either of the two may be left out: then it is what the configuration "
+      "file says (deploy_id, policy_version), or empty.");
 }
 
-Result<std::optional<std::string>> RequestName::key(const Page& page) const {
+Result<std::optional<std::string>> RequestName::key(const Session& session, const Page& page) const {
   if (id_ && by_version()) {
     return Error{
         ErrorCode::invalid,
@@ -63,7 +64,10 @@ Result<std::optional<std::string>> RequestName::key(const Page& page) const {
         "--deploy-id and --policy-version make a key of the cache key, which --pk does not tell: name the "
         "page by KEY"};
   }
-  return std::optional(key_of_version(page.cache_key, deploy_id_.value_or(""), policy_version_.value_or("")));
+  const Result<RequestVersion> configured = session.request_version();
+  if (!configured) return configured.error();
+  return std::optional(key_of_version(page.cache_key, deploy_id_.value_or(configured->deploy_id),
+                                      policy_version_.value_or(configured->policy_version)));
 }
 
 }  // namespace facetheory

@@ -8,6 +8,7 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/cli/arguments.h"
+#include "facetheory/cli/session.h"
 #include "facetheory/isr/page.h"
 
 namespace facetheory {
@@ -23,8 +24,9 @@ class RequestName {
   void declare_version(Arguments& arguments);
 
   bool by_version() const { return deploy_id_ || policy_version_; }
-  // The idempotency key; empty if none was asked for. An error is about the options.
-  Result<std::optional<std::string>> key(const Page& page) const;
+  // The idempotency key; empty if none was asked for. Of deploy and policy version, what the options leave out is what
+  // the session's configuration file says. An error is about the options, or about that file.
+  Result<std::optional<std::string>> key(const Session& session, const Page& page) const;
 
  private:
   std::optional<std::string> id_;

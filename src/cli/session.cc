@@ -31,6 +31,11 @@ bool Session::has_config_file() const {
   return options_.config || std::filesystem::exists(kDefaultFile);
 }
 
+Result<RequestVersion> Session::request_version() const {
+  if (!has_config_file()) return RequestVersion();
+  return load_request_version(config_file());
+}
+
 const ChosenStores& Session::stores() {
   if (stores_) return *stores_;
   const auto option = [](const std::optional<std::string>& text, std::string key) -> std::optional<Given> {

@@ -14,6 +14,7 @@
 #include "facetheory/cli/output.h"
 #include "facetheory/isr/blocking.h"
 #include "facetheory/isr/page.h"
+#include "facetheory/site/request_version.h"
 #include "facetheory/site/stores.h"
 
 namespace facetheory {
@@ -48,6 +49,8 @@ class Session {
   const ChosenStores& stores();
   std::string config_file() const;  // The one that is read,
   bool has_config_file() const;     // if it is there or was named.
+  // What that file says; empty without one.
+  Result<RequestVersion> request_version() const;
   std::string table_name();  // What opens each from anywhere: for people, and for programs that we start.
   std::string bodies_name();
 

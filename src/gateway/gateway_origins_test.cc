@@ -99,6 +99,9 @@ TEST(GatewayOrigins, ARequestIdBelongsToItsDeployAndItsPolicy) {
   EXPECT_EQ(bed.get("/a", id).body, "/a 3");
   bed.clock.advance(21s);
   EXPECT_EQ(bed.get("/a", id).body, "/a 3");
+  const std::string versions = "deploy_id = \"second\"\npolicy_version = \"2\"\n";
+  bed.service->reload(bed.config(versions + trusted + defaults + "\"20s\"\n"));
+  EXPECT_EQ(bed.get("/a", id).body, "/a 4") << "under another policy version it is another request";
 }
 
 TEST(GatewayOrigins, AStrangersRequestIdMeansNothing) {

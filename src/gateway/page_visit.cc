@@ -101,10 +101,10 @@ ServeRequest PageVisit::serve_request(const Terms& terms) const {
   serve.renders_missing = terms.has_body || (!asked_.rules.head && !asked_.rules.range);
   if (terms.live && terms.may_stream && wants_all(asked_)) serve.readable = terms.live->readable();
   if (const auto id = request_id()) {
-    // Under another deploy the same id is another request. The id stays in the key: the CLI's key of a deploy is of the
-    // page instead, which would be rendered once and no more.
-    const std::string& deploy = site_.config.deploy_id;
-    serve.request_id = deploy.empty() ? *id : key_of_version(*id, deploy, "");
+    // Under another deploy or policy version the same id is another request. The id stays in the key: the CLI's key of
+    // a version is of the page instead, which would be rendered once and no more.
+    const RequestVersion& version = site_.config.request_version;
+    serve.request_id = version.empty() ? *id : key_of_version(*id, version.deploy_id, version.policy_version);
     const PublishPolicy policy{route_.revalidate, route_.policy.history, route_.policy.ttl};
     serve.inputs = request_inputs(page(), policy);
     serve.other_hashes = hashes_without_policy(page(), {});

@@ -17,6 +17,7 @@
 #include "facetheory/http/peers.h"
 #include "facetheory/metrics/access_log_style.h"
 #include "facetheory/site/name_patterns.h"
+#include "facetheory/site/request_version.h"
 #include "facetheory/site/route.h"
 #include "facetheory/site/toml_value.h"
 
@@ -164,7 +165,7 @@ struct Config {
   std::vector<Network> trusted_peers = {};
   std::vector<std::string> boundary_headers = {};  // Lower case; those that name a tenant, ours included.
   std::string request_id_header = "x-request-id";  // From trusted peers; empty: none.
-  std::string deploy_id = {};  // Part of each request's idempotency key; empty: it is not.
+  RequestVersion request_version = {};  // Part of each request's idempotency key, unless it is empty.
   AccessLog access_log = AccessLog::text;
   Limits limits = {};
   std::map<std::string, OriginConfig, std::less<>> origins = {};

@@ -264,10 +264,16 @@ TEST(Config, TheHeaderOfRequestIdsCanBeAnotherOrNone) {
   EXPECT_EQ(read(with_origin("request_id_header = \"X-Message-Id\"")).request_id_header, "x-message-id");
   EXPECT_EQ(read(with_origin("request_id_header = \"off\"")).request_id_header, "");
   EXPECT_THAT(refusal(with_origin("request_id_header = \"a b\"")), HasSubstr("no name of a header field"));
-  EXPECT_EQ(read(kOrigin).deploy_id, "");
-  EXPECT_EQ(read(with_origin("deploy_id = \"2026-11-18.1\"")).deploy_id, "2026-11-18.1");
-  EXPECT_THAT(refusal(with_origin("deploy_id = \"a\\nb\"")), HasSubstr("control character"));
-  EXPECT_THAT(refusal(with_origin("deploy_id = \"a|b\"")), HasSubstr("'|'"));
+}
+
+TEST(Config, DeployAndPolicyVersionArePartsOfKeys) {
+  EXPECT_TRUE(read(kOrigin).request_version.empty());
+  EXPECT_EQ(read(with_origin("deploy_id = \"2026-11-18.1\"\npolicy_version = \"3\"")).request_version,
+            (RequestVersion{"2026-11-18.1", "3"}));
+  for (const std::string key : {"deploy_id", "policy_version"}) {
+    EXPECT_THAT(refusal(with_origin(key + " = \"a\\nb\"")), HasSubstr("control character"));
+    EXPECT_THAT(refusal(with_origin(key + " = \"a|b\"")), HasSubstr("'|'"));
+  }
 }
 
 TEST(Config, AccessLogs) {

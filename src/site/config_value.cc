@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <system_error>
@@ -314,6 +317,18 @@ std::optional<std::string_view> closest(std::string_view name, const std::vector
     }
   }
   return best;
+}
+
+Result<std::string> read_config_text(const std::string& path) {
+  std::error_code error;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return Error{ErrorCode::invalid,
+                 without_controls(path) + ": cannot be read; correct --config, or leave it away"};
+  }
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return Error{ErrorCode::unavailable, without_controls(path) + ": reading it failed"};
+  return text;
 }
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {

@@ -135,6 +135,9 @@ void assign(To& to, std::optional<From> from) {
 // The one that the misspelt name most likely stands for.
 std::optional<std::string_view> closest(std::string_view name, const std::vector<std::string_view>& known);
 
+// All of the configuration file, for whoever was told its name.
+Result<std::string> read_config_text(const std::string& path);
+
 Result<std::uint64_t> parse_bytes(std::string_view text);
 std::string format_bytes(std::uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);

@@ -109,7 +109,7 @@ bool same_config(const Config& left, const Config& right) {
          left.memory == right.memory && left.pointer_ttl == right.pointer_ttl &&
          left.default_host == right.default_host && left.trusted_peers == right.trusted_peers &&
          left.boundary_headers == right.boundary_headers &&
-         left.request_id_header == right.request_id_header && left.deploy_id == right.deploy_id &&
+         left.request_id_header == right.request_id_header && left.request_version == right.request_version &&
          left.access_log == right.access_log && left.limits == right.limits && left.disk == right.disk &&
          left.pages == right.pages && left.cleanup == right.cleanup && left.origins == right.origins &&
          std::equal(left.routes.begin(), left.routes.end(), right.routes.begin(), right.routes.end(),

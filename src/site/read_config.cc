@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "facetheory/base/key_text.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/http/normal_form.h"
 #include "facetheory/http/trusted_roots.h"
@@ -122,18 +121,6 @@ void read_request_id_header(const ConfigValue& value, ConfigDraft& draft) {
     draft.config.request_id_header.clear();
   } else {
     assign(draft.config.request_id_header, value.field_name());
-  }
-}
-
-void read_deploy_id(const ConfigValue& value, ConfigDraft& draft) {
-  const auto text = value.text();
-  if (!text) return;
-  if (const Result<void> good = check_key_text("deploy id", *text); !good) {
-    value.problem(good.error().message);
-  } else if (text->find('|') != std::string::npos) {
-    value.problem("contains '|', which separates the parts of an idempotency key; leave it out");
-  } else {
-    draft.config.deploy_id = *text;
   }
 }
 
@@ -342,7 +329,14 @@ constexpr auto kTopKeys = std::to_array<ConfigKey<ConfigDraft>>({
     {"trusted_peers", read_trusted_peers},
     {"boundary_headers", read_boundary_headers},
     {"request_id_header", read_request_id_header},
-    {"deploy_id", read_deploy_id},
+    {"deploy_id",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       read_version_part(value, "deploy id", draft.config.request_version.deploy_id);
+     }},
+    {"policy_version",
+     [](const ConfigValue& value, ConfigDraft& draft) {
+       read_version_part(value, "policy version", draft.config.request_version.policy_version);
+     }},
     {"access_log",
      [](const ConfigValue& value, ConfigDraft& draft) {
        assign(draft.config.access_log,

@@ -1,14 +1,10 @@
 #include "facetheory/site/stores.h"
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include "facetheory/isr/partners.h"
-#include <system_error>
 #include <utility>
 
 #include "facetheory/base/shown_text.h"
+#include "facetheory/isr/partners.h"
 #include "facetheory/site/config_value.h"
 
 namespace facetheory {
@@ -111,15 +107,9 @@ Result<GivenStores> read_store_keys(std::string_view text, const std::string& fi
 }
 
 Result<GivenStores> load_store_keys(const std::string& path) {
-  std::error_code error;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, error)) {
-    return Error{ErrorCode::invalid,
-                 without_controls(path) + ": cannot be read; correct --config, or leave it away"};
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return Error{ErrorCode::unavailable, without_controls(path) + ": reading it failed"};
-  return read_store_keys(text, path);
+  const Result<std::string> text = read_config_text(path);
+  if (!text) return text.error();
+  return read_store_keys(*text, path);
 }
 
 }  // namespace facetheory

@@ -376,6 +376,24 @@ def a_page_is_rendered_once_per_deploy(cli):
     cli("request", "show", "--pk", first["pk"], "--deploy-id", "d-7").is_("usage", 2).says("name the page by KEY")
 
 
+def a_version_that_is_left_out_is_the_configured_one(cli):
+    def key_of(*words):
+        return cli("key", "/x", *words).is_("done")["idempotency_key"]
+
+    def sha(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    same(key_of("--deploy-id", "d"), sha("/x|d|"))
+    cli.file("facetheory.toml", b'deploy_id = "d-7"\npolicy_version = "2"\n[[routes]]\nmistake = 1\n')
+    same(key_of("--deploy-id", "d"), sha("/x|d|2"))
+    same(key_of("--policy-version", "p"), sha("/x|d-7|p"))
+    same("idempotency_key" in cli("key", "/x"), False)  # Neither was asked for.
+    cli("regenerate", "/x", "--revalidate", "1h", "--policy-version", "3", "--", "echo", "one").is_("regenerated")
+    cli("request", "show", "/x", "--id", sha("/x|d-7|3")).is_("found", status="COMPLETED")
+    cli.file("other.toml", b'deploy_id = "a|b"\n')
+    cli("key", "/x", "--deploy-id", "d", "--config", "other.toml").is_("usage", 2).says("other.toml:1:", "deploy_id")
+
+
 def an_empty_page_is_a_page(cli):
     cli("regenerate", "/x", "--revalidate", "1h", "--", "true").is_("regenerated")
     same((cli.plain("get", "/x").code, cli.plain("get", "/x").out), (0, b""))
