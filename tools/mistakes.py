@@ -737,6 +737,13 @@ MISTAKES = [
     ),
     Mistake(
         "believing a table of which a row cannot be read",
+    Mistake(
+        "explaining marks without what the page has seen of them",
+        "cli/explain.cc",
+        "if (seen.tag == mark.tag) append(",
+        "if (false) append(",
+        (("tests/cli/explain_test.py", "beside what the page has seen"),),
+    ),
         "isr/sweep.cc",
         "if (auto remembered = remember(item); !remembered) co_return remembered;",
         "static_cast<void>(remember(item));",

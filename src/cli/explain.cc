@@ -59,6 +59,29 @@ Fields row(std::string sk, Fields fields) {
   return shown;
 }
 
+// What the page's render found of a tag's row before it began: larger numbers in the row now make the page stale.
+Fields fields_of_seen(const TagRow& seen) {
+  Fields fields;
+  add(fields, "seen_invalidated_at", seen.invalidated_at);
+  add(fields, Field{"seen_invalidations", seen.invalidations});
+  add(fields, "seen_purged_at", seen.purged_at);
+  add(fields, Field{"seen_purges", seen.purges});
+  return fields;
+}
+
+// The marks that concern the page, each with what its render saw of it, where META says so.
+std::vector<Fields> rows_of_marks(const ExplainedPage& explained) {
+  std::vector<Fields> rows;
+  for (const Mark& mark : explained.marks) {
+    Fields fields = fields_of(mark.row);
+    for (const SeenMark& seen : explained.meta->seen_marks) {
+      if (seen.tag == mark.tag) append(fields, fields_of_seen(seen.row));
+    }
+    rows.push_back(row(tag_pk(explained.page.tenant, mark.tag), std::move(fields)));
+  }
+  return rows;
+}
+
 std::vector<Fields> rows_of(const ExplainedPage& explained, std::int64_t now) {
   std::vector<Fields> rows;
   if (explained.meta) {
@@ -81,8 +104,8 @@ std::vector<Fields> rows_of(const ExplainedPage& explained, std::int64_t now) {
     add(fields, "status", version.status);
     rows.push_back(row(version.sk, std::move(fields)));
   }
-  for (const Mark& mark : explained.marks)
-    rows.push_back(row(tag_pk(explained.page.tenant, mark.tag), fields_of(mark.row)));
+  for (Fields& mark : rows_of_marks(explained))
+    rows.push_back(std::move(mark));
   return rows;
 }
 
@@ -109,7 +132,8 @@ class Explain final : public Command {
             "Finds the route and the page of a request as `serve` with the same options does, reads its "
             "rows, and says what the next request would get. It renders nothing, asks no origin and "
             "changes nothing that may be served, but needs the right to write to an lmdb: table, as "
-            "everybody who reads one. "
+            "everybody who reads one. Beside the marks of its tags stands what the page's render saw of them "
+            "(seen_*), where its row says so: larger numbers now make it stale. "
             "Where the page that was found is another variant than the request asks for "
             "(Vary), it goes on to that one, as the gateway does. What a running gateway alone knows, such "
             "as an answer that it found not to be storable a moment ago, is not seen.",

@@ -121,6 +121,30 @@ def the_mark_of_a_tag_is_shown_with_the_page_that_it_made_stale(cli):
         same(row(answer, "META")["generated_at"] > 0, True)  # nothing has closed its window
 
 
+def a_mark_is_shown_beside_what_the_page_has_seen_of_it(cli):
+    """A page whose render came after the mark has seen as much as there is, whatever the clocks say."""
+
+    def counts(answer):
+        mark = row(answer, "TAG#news")
+        return mark["invalidations"], mark.get("seen_invalidations"), mark.get("seen_purges")
+
+    with site(cli, '[[routes]]\npattern = "/a"\ntags = ["news"]\n') as (_, gateway, explain):
+        gateway.get("/a")
+        same(row(explain("/a").is_("hit"), "TAG#news"), None)  # Nobody has said anything of it.
+        cli("invalidate", "--tag", "news").is_("invalidated")
+        same(counts(explain("/a").is_("stale")), (1, 0, 0))
+        same("seen_invalidated_at" in row(explain("/a"), "TAG#news"), False)
+        gateway.get("/a")
+        answer = until(lambda: (found := explain("/a"))["outcome"] == "hit" and found, "its render")
+        same(counts(answer), (1, 1, 0))
+        mark = row(answer, "TAG#news")
+        same(mark["seen_invalidated_at"], mark["invalidated_at"])
+    with site(cli) as (_, gateway, explain):
+        gateway.get("/tagged")  # Only the answer names its tag: the render could not look for its mark.
+        cli("invalidate", "--tag", "from-the-origin").is_("invalidated")
+        same("seen_invalidations" in row(explain("/tagged").is_("stale"), "TAG#from-the-origin"), False)
+
+
 def a_page_that_may_not_be_served_stale_is_waited_for(cli):
     with site(cli) as (_, gateway, explain):
         gateway.get("/strict")
