@@ -511,6 +511,27 @@ MISTAKES = [
     ),
     Mistake(
         "keying a path in another spelling than FaceTheory's",
+    Mistake(
+        "printing a page without the tags that its route gives",
+        "cli/get.cc",
+        "ConfiguredTags(session).of(page)",
+        "{}",
+        cli("has the tags of its route"),
+    ),
+    Mistake(
+        "listing pages without the tags that their routes give",
+        "cli/list.cc",
+        "return configured.of(page);",
+        "return std::vector<std::string>();",
+        cli("has the tags of its route"),
+    ),
+    Mistake(
+        "finding a page fresh for want of the tags that its route gives",
+        "cli/regenerate.cc",
+        "ConfiguredTags(session).of(page)",
+        "{}",
+        cli("has the tags of its route"),
+    ),
         "site/facetheory_request.cc",
         "if (as_sent.size() != normalised.size()) as_sent = normalised;",
         "as_sent = normalised;",

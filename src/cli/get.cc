@@ -6,6 +6,7 @@
 #include "facetheory/base/utf8.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/configured_tags.h"
 #include "facetheory/cli/version_name.h"
 
 namespace facetheory {
@@ -25,22 +26,25 @@ class Get final : public Command {
   std::string name() const override { return "get"; }
 
   CommandHelp help() const override {
-    return {.summary = "Prints a page's body.",
-            .about =
-                "Reads META, judges it together with the invalidations of its tags and its tenant, and "
-                "prints the body that it "
-                "points at, byte by byte, also if it is stale. With --json the object has META's fields, the "
-                "body's "
-                "metadata, and the bytes as `body` if they are UTF-8, else as `body_base64`. With --version "
-                "it is the body "
-                "of a version that was kept; with --s3-key that of any key, such as the result of a request.",
-            .examples = {"facetheory get /news/42 >page.html",
-                         "facetheory get /news/42 --version VER#01J9ZQ6Y7N3F8G5C2B1A0X4T9W",
-                         "facetheory get --s3-key isr/0a1b/1.html"},
-            .outcomes = {{"fresh", 0, "The page."},
-                         {"stale", 0, "The page, which waits to be rendered again."},
-                         {"found", 0, "The body of --version or --s3-key."},
-                         {"missing", 1, "There is no page, or it was purged; or no such version or body."}}};
+    return {
+        .summary = "Prints a page's body.",
+        .about =
+            "Reads META, judges it together with the invalidations of its tags and its tenant, and "
+            "prints the body that it "
+            "points at, byte by byte, also if it is stale. A page whose META another writer has replaced has "
+            "the tags that the configuration's routes give it (--config, or facetheory.toml), where its pk "
+            "names its route. With --json the object has META's fields, the "
+            "body's "
+            "metadata, and the bytes as `body` if they are UTF-8, else as `body_base64`. With --version "
+            "it is the body "
+            "of a version that was kept; with --s3-key that of any key, such as the result of a request.",
+        .examples = {"facetheory get /news/42 >page.html",
+                     "facetheory get /news/42 --version VER#01J9ZQ6Y7N3F8G5C2B1A0X4T9W",
+                     "facetheory get --s3-key isr/0a1b/1.html"},
+        .outcomes = {{"fresh", 0, "The page."},
+                     {"stale", 0, "The page, which waits to be rendered again."},
+                     {"found", 0, "The body of --version or --s3-key."},
+                     {"missing", 1, "There is no page, or it was purged; or no such version or body."}}};
   }
 
   void declare(Arguments& arguments) override {
@@ -56,7 +60,8 @@ class Get final : public Command {
     if (s3_key_) return stored(session, {}, *s3_key_, "there is no body " + *s3_key_);
     const Page page = session.page(page_);
     if (version_) return kept(session, page);
-    const Result<PageView> view = session.isr_with_bodies().view(page, Consistency::strong);
+    const Result<PageView> view =
+        session.isr_with_bodies().view(page, Consistency::strong, ConfiguredTags(session).of(page));
     if (!view) return failed(view.error());
     Result<std::optional<Body>> body = session.isr_with_bodies().read_body(*view);
     if (!body) {

@@ -9,9 +9,8 @@
 
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/configured_tags.h"
 #include "facetheory/cli/subprocess.h"
-#include "facetheory/site/read_config.h"
-#include "facetheory/site/route_tags.h"
 
 namespace facetheory {
 namespace {
@@ -188,9 +187,9 @@ class Invalidate final : public Command {
       const std::uint64_t rows = from_the_start && table ? table->items : 0;
       progress = [rows](const ClosePagesReport& report) { show_closing(report, rows); };
     }
-    const std::optional<Config> config = tag.empty() ? std::nullopt : routes(session);
-    if (config)
-      options.tags_by_route = [&config](const Page& page) { return tags_by_route(*config, page.pk); };
+    ConfiguredTags configured(session);
+    if (!tag.empty())
+      options.tags_by_route = [&configured](const Page& page) { return configured.find(page); };
     const ClosePagesReport report = session.isr().close_pages(std::move(options), progress);
     if (on_terminal) static_cast<void>(!::write(STDERR_FILENO, "\r\x1b[K", 4));
     const auto number = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
@@ -220,16 +219,6 @@ class Invalidate final : public Command {
     if (!report.complete || report.unreadable > 0) return kReachesSome;
     if (report.untold > 0) return reaches_all_but(report.untold);
     return after_ && *after_ != kBeginning ? kReachesRest : kReachesAll;
-  }
-
-  // Tells which tags the routes give. A mistake in the file is no reason not to invalidate.
-  static std::optional<Config> routes(const Session& session) {
-    if (!session.has_config_file()) return std::nullopt;
-    Result<Config> config = load_config(session.config_file(), Environment::of_process());
-    if (config) return *std::move(config);
-    complain_in_lines("the routes of " + session.config_file() +
-                      " are not used to find the tags of pages: " + config.error().message);
-    return std::nullopt;
   }
 
   Answer invalidate_page(Session& session, const Page& page) const {

@@ -7,6 +7,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/configured_tags.h"
 
 namespace facetheory {
 namespace {
@@ -16,14 +17,16 @@ class ListCommand final : public Command {
   std::string name() const override { return "list"; }
 
   CommandHelp help() const override {
-    return {.summary = "Lists the pages of the table, grouped by tenant.",
-            .about =
-                "Reads the whole table and judges every page together with the invalidations of its tags and "
-                "its tenant. "
-                "Rows that cannot be understood are warned about and passed over.",
-            .examples = {"facetheory list --state stale --limit 20", "facetheory list --tenant acme --json"},
-            .outcomes = {{"done", 0,
-                          "With `tenants`, each with its `pages`; the pages of none under the empty name."}}};
+    return {
+        .summary = "Lists the pages of the table, grouped by tenant.",
+        .about =
+            "Reads the whole table and judges every page together with the invalidations of its tags and "
+            "its tenant. A page whose META another writer has replaced has the tags that the "
+            "configuration's routes give it (--config, or facetheory.toml), where its pk names its route. "
+            "Rows that cannot be understood are warned about and passed over.",
+        .examples = {"facetheory list --state stale --limit 20", "facetheory list --tenant acme --json"},
+        .outcomes = {
+            {"done", 0, "With `tenants`, each with its `pages`; the pages of none under the empty name."}}};
   }
 
   void declare(Arguments& arguments) override {
@@ -57,7 +60,9 @@ class ListCommand final : public Command {
     const auto bad = [](const Item& item, const Error& error) {
       log(LogLevel::warning, "passed over " + to_string(item.key) + ": " + error.message);
     };
-    const Result<void> listed = session.isr().for_each_page(each, bad);
+    ConfiguredTags configured(session);
+    const auto tags_of = [&configured](const Page& page) { return configured.of(page); };
+    const Result<void> listed = session.isr().for_each_page(each, bad, tags_of);
     if (!listed) return failed(listed.error());
 
     std::vector<Fields> groups;

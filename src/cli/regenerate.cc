@@ -10,6 +10,7 @@
 #include "facetheory/base/duration.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
+#include "facetheory/cli/configured_tags.h"
 #include "facetheory/cli/owner_option.h"
 #include "facetheory/cli/page_options.h"
 #include "facetheory/cli/request_name.h"
@@ -94,7 +95,7 @@ class Regenerate final : public Command {
     RegenerateOptions options{.lease = length_,
                               .owner = owner_.value_or(default_owner()),
                               .publish = options_.publish_options(),
-                              .tags = options_.tags(),
+                              .tags = tags_of(session, page),
                               .request_id = *id,
                               .inputs = request_inputs(page, options_.policy(), inputs_),
                               .other_hashes = hashes_without_policy(page, inputs_),
@@ -135,6 +136,14 @@ class Regenerate final : public Command {
   }
 
  private:
+  // Those that the page will get, and those that its route gives it: it may have them now.
+  std::vector<std::string> tags_of(const Session& session, const Page& page) const {
+    std::vector<std::string> tags = options_.tags();
+    const std::vector<std::string> configured = ConfiguredTags(session).of(page);
+    tags.insert(tags.end(), configured.begin(), configured.end());
+    return tags;
+  }
+
   // What can be told before COMMAND runs: its work would be for nothing, and everybody would back off.
   Result<void> check(Session& session, bool has_id) const {
     if (const Result<void> checked = options_.check(); !checked) return checked;

@@ -166,15 +166,17 @@ Result<void> BlockingIsr::check_to_publish(const Rendered& rendered, const Publi
 Result<std::optional<MetaRow>> BlockingIsr::get_meta(Page page, Consistency consistency) {
   return state_->wait(facetheory::get_meta(*state_->isr, std::move(page), consistency));
 }
-Result<PageView> BlockingIsr::view(Page page, Consistency consistency) {
-  return state_->wait(facetheory::view(*state_->isr, std::move(page), consistency));
+Result<PageView> BlockingIsr::view(Page page, Consistency consistency, std::vector<std::string> tags) {
+  return state_->wait(facetheory::view(*state_->isr, std::move(page), consistency, {}, std::move(tags)));
 }
 Result<std::optional<Body>> BlockingIsr::read_body(const PageView& view) {
   return state_->wait(facetheory::read_body(*state_->isr, view));
 }
 Result<void> BlockingIsr::for_each_page(std::function<bool(PageView)> each,
-                                        std::function<void(const Item&, const Error&)> bad) {
-  return state_->wait(facetheory::for_each_page(*state_->isr, std::move(each), std::move(bad)));
+                                        std::function<void(const Item&, const Error&)> bad,
+                                        std::function<std::vector<std::string>(const Page&)> tags_of) {
+  return state_->wait(
+      facetheory::for_each_page(*state_->isr, std::move(each), std::move(bad), std::move(tags_of)));
 }
 
 Result<std::vector<VersionRow>> BlockingIsr::versions(Page page) {

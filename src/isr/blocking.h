@@ -53,12 +53,14 @@ class BlockingIsr {
   Result<void> check_to_publish(const Rendered& rendered, const PublishOptions& options);
 
   Result<std::optional<MetaRow>> get_meta(Page page, Consistency consistency);
-  Result<PageView> view(Page page, Consistency consistency);
+  // `tags`: those that the page has where a writer that knows none has replaced META.
+  Result<PageView> view(Page page, Consistency consistency, std::vector<std::string> tags = {});
   Result<std::optional<Body>> read_body(const PageView& view);
   // Any body of the store; empty: there is none under that key.
   Result<std::optional<Body>> read_stored(std::string s3_key);
   Result<void> for_each_page(std::function<bool(PageView)> each,
-                             std::function<void(const Item&, const Error&)> bad = {});
+                             std::function<void(const Item&, const Error&)> bad = {},
+                             std::function<std::vector<std::string>(const Page&)> tags_of = {});
 
   Result<std::vector<VersionRow>> versions(Page page);
   Result<std::optional<VersionRow>> get_version(Page page, std::string version_sk);

@@ -111,7 +111,8 @@ Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view) {
 }
 
 Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,
-                                 std::function<void(const Item&, const Error&)> bad) {
+                                 std::function<void(const Item&, const Error&)> bad,
+                                 std::function<std::vector<std::string>(const Page&)> tags_of) {
   KnownTags known;
   Scan scan;
   scan.limit = kScanPage;
@@ -130,6 +131,7 @@ Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> e
       }
       PageView view{*std::move(page), *std::move(meta), {}};
       view.page.cache_key = view.meta->cache_key.value_or("");
+      if (tags_of) restore_tags(view.meta, tags_of(view.page));
       pages.push_back(std::move(view));
     }
     auto learned = co_await learn_tags(isr, pages, known, bad);

@@ -39,6 +39,10 @@ std::optional<NamedRoute> route_in(std::string_view pk) {
 
 }  // namespace
 
+bool names_route(std::string_view pk) {
+  return route_in(pk).has_value();
+}
+
 std::optional<std::vector<std::string>> tags_by_route(const Config& config, std::string_view pk) {
   const auto named = route_in(pk);
   if (!named) return std::nullopt;

@@ -48,6 +48,8 @@ TEST(RouteTags, OfAPageWhoseKeyNamesNoRouteAreNotKnown) {
                          "CACHE#acme::/plain/{slug}?slug=a", "CACHE#acme::/news/{slug}", "TAG#news", ""}) {
     EXPECT_EQ(tags_by_route(config_with_tags(), pk), std::nullopt) << pk;
   }
+  EXPECT_TRUE(names_route("CACHE#acme::/elsewhere?"));
+  EXPECT_FALSE(names_route("TENANT#acme#CACHE#0a1b"));
 }
 
 TEST(RouteTags, ThatCannotBeMadeAreLeftOut) {

@@ -1104,6 +1104,41 @@ def pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_r
     )
 
 
+def a_page_that_another_writer_has_replaced_has_the_tags_of_its_route(cli, table):
+    pk = "CACHE#routed::/news/{slug}?slug=a"
+    words = ["--pk", pk, "--tenant", "routed"]
+    made = cli("regenerate", *words, "--revalidate", "1h", "--", "echo", "first").is_("regenerated")
+    table.client.put_item(
+        TableName=TABLE,
+        Item={
+            "pk": pk,
+            "sk": "META",
+            "s3_key": made["s3_key"],
+            "generated_at": int(time.time()) - 10,
+            "revalidate_seconds": 3600,
+        },
+    )
+    cli("invalidate", "--tag", "news", "--tenant", "routed").is_("invalidated")
+
+    def listed():
+        (group,) = cli("list", "--tenant", "routed")["tenants"]
+        (page,) = group["pages"]
+        return page["state"], page.get("tags")
+
+    cli("get", *words).is_("fresh")  # Nobody says here which tags it has.
+    same(listed(), ("fresh", None))
+    cli("regenerate", *words, "--revalidate", "1h", "--", "false").is_("fresh")
+    cli.file(
+        "facetheory.toml",
+        b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\nhosts = ['h']\nkey = 'facetheory'\n"
+        b"tags = ['news']\n",
+    )
+    cli("get", *words).is_("stale", reason="its tag news was invalidated", tags=["news"])
+    same(listed(), ("stale", ["news"]))
+    cli("regenerate", *words, "--revalidate", "1h", "--", "echo", "second").is_("regenerated")
+    same(listed(), ("fresh", None))  # Ours says itself that it has none.
+
+
 def marks_of_the_tenant_default_count_where_they_stood_before(cli, table):
     pk = "CACHE#default::/old?"
     now = int(time.time())
@@ -1439,6 +1474,7 @@ def main():
         one_node_sweeps_at_a_time: (table,),
         rows_of_wrong_type_are_told: (table,),
         pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes: (table,),
+        a_page_that_another_writer_has_replaced_has_the_tags_of_its_route: (table,),
         marks_of_the_tenant_default_count_where_they_stood_before: (table,),
         a_table_that_does_not_exist_is_told_and_can_be_made: (),
         a_table_named_by_a_foreign_variable_is_warned_about: (),
