@@ -96,7 +96,7 @@ MISTAKES = [
     Mistake(
         "forgetting that a page from the future was purged",
         "isr/verdict.cc",
-        "if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;",
+        "if (!verdict.while_ahead) co_return false;",
         "if (judged.s3_key != page.pk) co_return false;",
     ),
     Mistake(
@@ -104,6 +104,12 @@ MISTAKES = [
         "isr/verdict.cc",
         "ahead ? now : meta.newest_generation()",
         "ahead ? meta.newest_generation() : meta.newest_generation()",
+    Mistake(
+        "removing a page from the future whose tags the next render needs",
+        "isr/verdict.cc",
+        "if (!verdict.while_ahead) co_return false;",
+        "if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;",
+    ),
     ),
     Mistake(
         "overlooking where the marks of the tenant default stood",

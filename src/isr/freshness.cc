@@ -46,6 +46,15 @@ SetSince set_since_render(const MetaRow& meta, const Mark& mark, std::int64_t la
   return {row.invalidated_at && not_before(*row.invalidated_at), row.purged_at && not_before(*row.purged_at)};
 }
 
+// The verdict of one mark, which may be one among others that say the same.
+Freshness decided_by(const std::vector<Mark>& marks, const MetaRow& meta, bool SetSince::* kind,
+                     Freshness verdict) {
+  constexpr std::int64_t kWhenItHasCome = std::numeric_limits<std::int64_t>::max();
+  verdict.while_ahead = std::ranges::none_of(
+      marks, [&](const Mark& mark) { return set_since_render(meta, mark, kWhenItHasCome).*kind; });
+  return verdict;
+}
+
 std::string seconds(std::int64_t count) {
   return std::to_string(count) + " s";
 }
@@ -75,13 +84,15 @@ Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& mar
   const std::int64_t latest = saturating_add(now, clock_skew.count());
   for (const Mark& mark : marks) {
     if (set_since_render(*meta, mark, latest).purged)
-      return {PageState::missing, described(mark) + " was purged"};
+      return decided_by(marks, *meta, &SetSince::purged,
+                        {PageState::missing, described(mark) + " was purged"});
   }
   if (meta->pinned) return {PageState::fresh, "it is pinned"};
   if (meta->generated_at == 0) return {PageState::stale, "it was invalidated", true};
   for (const Mark& mark : marks) {
     if (set_since_render(*meta, mark, latest).invalidated)
-      return {PageState::stale, described(mark) + " was invalidated", true};
+      return decided_by(marks, *meta, &SetSince::invalidated,
+                        {PageState::stale, described(mark) + " was invalidated", true});
   }
   const std::int64_t ends = saturating_add(meta->generated_at, meta->revalidate_seconds);
   if (now < ends) return {PageState::fresh, "fresh for " + seconds(saturating_subtract(ends, now))};

@@ -34,6 +34,7 @@ struct Freshness {
   PageState state = PageState::missing;
   std::string reason;        // For people: "fresh for 42 s", "its window ended 3 s ago".
   bool invalidated = false;  // Of `stale`: somebody said so, whether or not its window has ended as well.
+  bool while_ahead = false;  // A mark has decided, and would not if the time that the page claims had come.
 };
 
 // A tag's row together with the tag's name; the empty name is the tenant as a whole.

@@ -122,6 +122,37 @@ TEST(Freshness, OfATimeThatHasNotComeByAnyClockEveryMarkCounts) {
   EXPECT_EQ(judge(seen, purged, 1000, skew).state, PageState::fresh);
 }
 
+TEST(Freshness, TellsWhetherAMarkWillStillCountWhenAClaimedTimeHasCome) {
+  MetaRow meta = page(5000, 3600);
+  meta.tags = {"news"};
+  const auto told = [&](const TagRow& row) {
+    const Freshness freshness = judge(meta, {{"news", row}}, 1000);
+    EXPECT_NE(freshness.state, PageState::fresh);
+    return freshness.while_ahead;
+  };
+  TagRow purged;
+  purged.purges = 1;
+  purged.purged_at = 1002;
+  TagRow invalidated;
+  invalidated.invalidations = 1;
+  invalidated.invalidated_at = 1002;
+  EXPECT_TRUE(told(purged));
+  EXPECT_TRUE(told(invalidated));
+  // Of a clock that is ahead as well.
+  purged.purged_at = invalidated.invalidated_at = 5002;
+  EXPECT_FALSE(told(purged));
+  EXPECT_FALSE(told(invalidated));
+  purged.purged_at = invalidated.invalidated_at = 1002;
+  meta.seen_marks = {{"news", {}}};
+  EXPECT_FALSE(told(purged));
+  EXPECT_FALSE(told(invalidated));
+  // One that will count is enough, whichever is named.
+  meta.tags.emplace_back("sport");
+  const Freshness both = judge(meta, {{"sport", purged}, {"news", purged}}, 1000);
+  EXPECT_EQ(both.state, PageState::missing);
+  EXPECT_FALSE(both.while_ahead);
+}
+
 TEST(Freshness, OfAnInvalidatedPageFollowsAPurgeByWhenItsRenderReallyBegan) {
   MetaRow meta = page(0, 0);
   meta.last_generated_at = 1005;

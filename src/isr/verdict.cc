@@ -40,7 +40,7 @@ Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged) {
 }
 
 Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict) {
-  if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;
+  if (!verdict.while_ahead) co_return false;
   Result<bool> written = false;
   if (verdict.state == PageState::missing) {
     written = co_await remove_purged(isr, std::move(page), std::move(judged));

@@ -68,6 +68,11 @@ class InvalidateTest : public ProtocolSuite {
       return mark_tag(isr_, test_.page_.tenant, tag, kind);
     }
     void marks(const std::string& tag, MarkKind kind) const { ASSERT_TRUE(run(marking(tag, kind))); }
+    void sees(PageState expected) const {
+      const auto seen = run(view(isr_, test_.page_, Consistency::strong));
+      ASSERT_TRUE(seen) << to_string(seen.error());
+      EXPECT_EQ(seen->freshness.state, expected) << seen->freshness.reason;
+    }
     int renders() const { return renders_; }
 
    private:
@@ -328,6 +333,20 @@ TEST_P(InvalidateTest, PurgeReachesAPageThatClaimsToBeFromTheFuture) {
   theirs();
   done([&] { return purge(isr_, page_); });
   EXPECT_EQ(row("META"), std::nullopt);
+}
+
+// A reader whose clock is far behind takes every page for one from the future. What it purges has to keep its tags: the
+// next render is not told of them, and looks for the marks of those that the page had.
+TEST_P(InvalidateTest, PurgeThatIsMetByAClockFarBehindIsOneRenderAsWell) {
+  SkewedWorker ahead(*this, seconds(8));
+  SkewedWorker behind(*this, seconds(-8));
+  ahead.regenerates({tag("news")}, {tag("news")});
+  behind.marks(tag("news"), MarkKind::purge);
+  behind.sees(PageState::missing);
+  behind.sees(PageState::missing);
+  behind.regenerates({}, {tag("news")});
+  ahead.sees(PageState::fresh);
+  behind.sees(PageState::fresh);
 }
 
 // Once whoever reads it has met it while it claimed a time that had not come.

@@ -152,16 +152,37 @@ def one_invalidation_of_a_tenant_under_load_is_one_render_of_each_page(s):
     one_invalidation_is_one_render(s, [gateway], "--whole-tenant", harness.HOST)
 
 
-def on_DynamoDB_with_clocks_far_apart_one_invalidation_of_a_tag_is_one_render_of_each_page_in_the_fleet(s):
+def fleet_with_clocks_far_apart(s, defaults=""):
+    """Three gateways on DynamoDB, five seconds one from the other."""
     s.on("aws")
     # A lease must be longer than clocks may differ, or whoever is ahead takes it away.
     gateways = [
-        s.gateway(f"gateway{i}", defaults='lease = "30s"', environment=with_clock(offset))
+        s.gateway(f"gateway{i}", defaults=f"{LONG_LEASE}\n{defaults}", environment=with_clock(offset))
         for i, offset in enumerate((0, -5, 5))
     ]
     dates = [email.utils.parsedate_to_datetime(g.get(f"/date/{g.name}").fields["date"]) for g in gateways]
     check((dates[2] - dates[1]).total_seconds() >= 8, f"the clocks are not apart: {dates}")
-    one_invalidation_is_one_render(s, gateways, "--tag", "news", seconds=8)
+    return gateways
+
+
+def on_DynamoDB_with_clocks_far_apart_one_invalidation_of_a_tag_is_one_render_of_each_page_in_the_fleet(s):
+    one_invalidation_is_one_render(s, fleet_with_clocks_far_apart(s), "--tag", "news", seconds=8)
+
+
+def on_DynamoDB_with_clocks_far_apart_one_purge_of_a_tag_is_one_render_of_each_page_in_the_fleet(s):
+    answers = one_invalidation_is_one_render(s, fleet_with_clocks_far_apart(s), "--tag", "news", "--purge")
+    check("stale" not in {a.isr for a in answers}, "a purged page was served as stale")
+
+
+def on_DynamoDB_with_clocks_far_apart_one_invalidation_of_a_tenant_is_one_render_of_each_page_in_the_fleet(s):
+    gateways = fleet_with_clocks_far_apart(s, 'tenant = "host"')
+    one_invalidation_is_one_render(s, gateways, "--whole-tenant", harness.HOST)
+
+
+def on_DynamoDB_with_clocks_far_apart_one_purge_of_a_tenant_is_one_render_of_each_page_in_the_fleet(s):
+    gateways = fleet_with_clocks_far_apart(s, 'tenant = "host"')
+    answers = one_invalidation_is_one_render(s, gateways, "--whole-tenant", harness.HOST, "--purge")
+    check("stale" not in {a.isr for a in answers}, "a purged page was served as stale")
 
 
 def a_purged_page_is_not_even_served_as_stale(s):
