@@ -358,6 +358,32 @@ def a_table_that_takes_no_writes_is_told_and_a_client_who_changes_something_is_a
     )
 
 
+def a_full_disk_is_told_and_hits_go_on(s):
+    """On stderr and in the metrics. The gateway stays ready: another one would answer no better from this disk."""
+    gateway = s.gateway(prefix=["env", "--ignore-signal=XFSZ"])
+    s.origin.windows |= {PATH: [3600], "/later": [3600]}
+    gateway.get(PATH).is_(200, "miss", 1)
+    wait_until_stored(gateway)
+    check("failed" not in gateway.stderr, f"a warning before anything failed: {gateway.stderr}")
+    disk = DiskFull(s)
+    disk.begin(gateway)
+    for i in range(ASKED):
+        answer = gateway.get("/later")
+        same((answer.status, answer.render), (200, i + 1), f"a page for which there is no room: {answer}")
+    gateway.get(PATH).is_(200, "hit", 1)
+    gateway.says(" failed (write): exhausted: ", "make room on the disk", "facetheory_store_errors_total")
+
+    def errors():
+        return sum(n for name, n in gateway.metrics().items() if name.startswith("facetheory_store_errors_total{"))
+
+    until(lambda: errors() >= ASKED, "each failure is counted")
+    told = gateway.stderr.count("exhausted: ")
+    check(told < errors(), f"{errors()} failures are told {told} times")
+    check(gateway.ready(), "it is ready")
+    disk.end(gateway)
+    gateway.becomes("/later", "hit", limit=RECOVERY)
+
+
 def a_data_folder_that_others_may_read_is_named(s):
     (s.folder / "data/table").mkdir(parents=True)
     (s.folder / "data/table").chmod(0o755)
