@@ -17,6 +17,11 @@ def cli(*cases):
     return tuple(("tests/cli/cli_test.py", case) for case in cases)
 
 
+def scenario(area, case):
+    """A case of tests/scenarios."""
+    return ((f"tests/scenarios/{area}_test.py", case),)
+
+
 def protocol(names):
     return (("tests/protocol/protocol_test", f"--gtest_filter={names}"),)
 
@@ -100,16 +105,16 @@ MISTAKES = [
         "if (judged.s3_key != page.pk) co_return false;",
     ),
     Mistake(
-        "closing a page and believing the time that it claims",
-        "isr/verdict.cc",
-        "ahead ? now : meta.newest_generation()",
-        "ahead ? meta.newest_generation() : meta.newest_generation()",
-    Mistake(
         "removing a page from the future whose tags the next render needs",
         "isr/verdict.cc",
         "if (!verdict.while_ahead) co_return false;",
         "if (!claims_the_future(judged, isr.now(), isr.settings.clock_skew)) co_return false;",
     ),
+    Mistake(
+        "closing a page and believing the time that it claims",
+        "isr/verdict.cc",
+        "ahead ? now : meta.newest_generation()",
+        "ahead ? meta.newest_generation() : meta.newest_generation()",
     ),
     Mistake(
         "overlooking where the marks of the tenant default stood",
@@ -507,17 +512,6 @@ MISTAKES = [
         (("src/gateway/gateway_test",),),
     ),
     Mistake(
-        "keeping the marks of the tenant default apart", "isr/page.cc", "if (tenant == kDefaultTenant) tenant = {};", ""
-    ),
-    Mistake(
-        "keying cookies as they were sent",
-        "site/facetheory_request.cc",
-        "std::string value = cookie_value(cookie->second);",
-        "std::string value(cookie->second);",
-    ),
-    Mistake(
-        "keying a path in another spelling than FaceTheory's",
-    Mistake(
         "printing a page without the tags that its route gives",
         "cli/get.cc",
         "ConfiguredTags(session).of(page)",
@@ -538,6 +532,17 @@ MISTAKES = [
         "{}",
         cli("has the tags of its route"),
     ),
+    Mistake(
+        "keeping the marks of the tenant default apart", "isr/page.cc", "if (tenant == kDefaultTenant) tenant = {};", ""
+    ),
+    Mistake(
+        "keying cookies as they were sent",
+        "site/facetheory_request.cc",
+        "std::string value = cookie_value(cookie->second);",
+        "std::string value(cookie->second);",
+    ),
+    Mistake(
+        "keying a path in another spelling than FaceTheory's",
         "site/facetheory_request.cc",
         "if (as_sent.size() != normalised.size()) as_sent = normalised;",
         "as_sent = normalised;",
@@ -677,6 +682,34 @@ MISTAKES = [
         protocol("*ClosePagesTest*/memory"),
     ),
     Mistake(
+        "going over more pages than one pass may",
+        "isr/close_pages.cc",
+        "return options_.limit && report_.seen >= *options_.limit;",
+        "return false;",
+        protocol("*ClosePagesTest*/memory"),
+    ),
+    Mistake(
+        "not passing on how fast pages may be closed",
+        "cli/invalidate.cc",
+        "if (rate_) options.rate = static_cast<std::uint64_t>(*rate_);",
+        "",
+        cli("a pass that is interrupted"),
+    ),
+    Mistake(
+        "not passing on how many pages may be closed",
+        "cli/invalidate.cc",
+        "if (limit_) options.limit = static_cast<std::uint64_t>(*limit_);",
+        "",
+        cli("goes on where it stopped"),
+    ),
+    Mistake(
+        "saying that every reader is reached where nobody can tell",
+        "cli/invalidate.cc",
+        "if (report.untold > 0) return reaches_all_but(report.untold);",
+        "",
+        cli("pages whose tags another writer has dropped"),
+    ),
+    Mistake(
         "beginning every pass over the pages anew",
         "isr/close_pages.cc",
         "if (options_.after) scan.after = meta_key(*options_.after);",
@@ -705,6 +738,13 @@ MISTAKES = [
         (("tests/cli/explain_test.py", "mark"),),
     ),
     Mistake(
+        "explaining marks without what the page has seen of them",
+        "cli/explain.cc",
+        "if (seen.tag == mark.tag) append(",
+        "if (false) append(",
+        (("tests/cli/explain_test.py", "beside what the page has seen"),),
+    ),
+    Mistake(
         "explaining a stale page as a hit",
         "gateway/explain.cc",
         "        say_stale(told, served->reason, now);\n",
@@ -718,6 +758,13 @@ MISTAKES = [
         'if (!names.table.starts_with("dynamodb:") || !local) return {};',
         "if (!local || local) return {};",
         (("src/site/site_test",), *cli("a shared table with bodies of one machine")),
+    ),
+    Mistake(
+        "opening stores for a program that keeps the bodies of a shared table on one machine",
+        "isr/blocking.cc",
+        "if (auto checked = check_reach(names); !checked) return checked.error();",
+        "",
+        protocol("BlockingTest.BodiesOfOneMachine*"),
     ),
     Mistake(
         "letting the variable win over the option",
@@ -764,13 +811,6 @@ MISTAKES = [
     ),
     Mistake(
         "believing a table of which a row cannot be read",
-    Mistake(
-        "explaining marks without what the page has seen of them",
-        "cli/explain.cc",
-        "if (seen.tag == mark.tag) append(",
-        "if (false) append(",
-        (("tests/cli/explain_test.py", "beside what the page has seen"),),
-    ),
         "isr/sweep.cc",
         "if (auto remembered = remember(item); !remembered) co_return remembered;",
         "static_cast<void>(remember(item));",
@@ -793,13 +833,6 @@ MISTAKES = [
     Mistake(
         "beginning every sweep anew",
         "isr/sweep.cc",
-    Mistake(
-        "opening stores for a program that keeps the bodies of a shared table on one machine",
-        "isr/blocking.cc",
-        "if (auto checked = check_reach(names); !checked) return checked.error();",
-        "",
-        protocol("BlockingTest.BodiesOfOneMachine*"),
-    ),
         "if (token != nullptr) after = *token;",
         "",
         protocol("*SweepTest*/memory"),
@@ -862,6 +895,27 @@ MISTAKES = [
         (("src/service/service_test", "--gtest_filter=StorageBudget*"),),
     ),
     Mistake(
+        "saying nothing of a store that fails, as on a full disk",
+        "service/store_warnings.cc",
+        "if (failed == nullptr || !times->is_due(operation, clock.monotonic())) return;",
+        "return;",
+        (("src/service/service_test", "--gtest_filter=StoreWarnings*"),),
+    ),
+    Mistake(
+        "evicting pages without a word",
+        "service/cleanup.cc",
+        "if (pages_wanted() > 0 && due(told_evicting_))",
+        "if (false)",
+        scenario("cleanup", "even a few pages are exchanged"),
+    ),
+    Mistake(
+        "leaving bodies that were replaced to the sweep",
+        "service/cleanup.cc",
+        "more = co_await remove_released_for(grace);",
+        "more = false;",
+        scenario("cleanup", "leave few bodies on LMDB"),
+    ),
+    Mistake(
         "storing new pages whatever the budget says",
         "cache/flights.cc",
         "if (options_->has_room(rendered.body.bytes.size())) return false;",
@@ -882,6 +936,20 @@ MISTAKES = [
         "extend(claim(page), length_)",
         "extend(claim(page), kShortestLease)",
         cli("idempotency on LMDB"),
+    ),
+    Mistake(
+        "claiming anew what has failed for good",
+        "isr/requests.cc",
+        "if (met->status == RequestStatus::failed && !met->retryable)",
+        "if (false)",
+        protocol("*RequestTest*/memory"),
+    ),
+    Mistake(
+        "refusing for good what may be tried again",
+        "isr/requests.cc",
+        "if (met->status == RequestStatus::failed && !met->retryable)",
+        "if (met->status == RequestStatus::failed)",
+        protocol("*RequestTest*/memory"),
     ),
     Mistake(
         "extending what is not in progress or somebody else's",
@@ -905,10 +973,24 @@ MISTAKES = [
         cli("a page is rendered once per deploy"),
     ),
     Mistake(
+        "overlooking the policy version that the configuration names",
+        "cli/request_name.cc",
+        "policy_version_.value_or(configured->policy_version)",
+        'policy_version_.value_or("")',
+        cli("a version that is left out"),
+    ),
+    Mistake(
         "giving the same request to every deploy of a gateway",
         "gateway/page_visit.cc",
         "version.empty() ? *id : ",
         "true ? *id : ",
+        (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),),
+    ),
+    Mistake(
+        "giving the same request to every policy version of a gateway",
+        "gateway/page_visit.cc",
+        "key_of_version(*id, version.deploy_id, version.policy_version)",
+        'key_of_version(*id, version.deploy_id, "")',
         (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),),
     ),
     Mistake(
@@ -977,6 +1059,20 @@ MISTAKES = [
     ),
     # --- beside the real FaceTheory, and what lives on one loop
     Mistake(
+        "writing pointers in one form whatever was asked for",
+        "bodies/s3_bodies.cc",
+        "const bool relative = state_->location.pointers == PointerForm::relative;",
+        "const bool relative = false;",
+        (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
+    ),
+    Mistake(
+        "overlooking the variable that names the form of pointers",
+        "bodies/open_bodies.cc",
+        "if (!named) return PointerForm::complete;",
+        "if (!named || named) return PointerForm::complete;",
+        (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
+    ),
+    Mistake(
         "dropping parameters of campaigns from FaceTheory's key",
         "site/read_routes.cc",
         "route_.key != KeyStyle::facetheory;",
@@ -1005,17 +1101,3 @@ MISTAKES = [
         (("src/cache/cache_test", "--gtest_filter=EngineTest*"),),
     ),
 ]
-    Mistake(
-        "overlooking the policy version that the configuration names",
-        "cli/request_name.cc",
-        "policy_version_.value_or(configured->policy_version)",
-        'policy_version_.value_or("")',
-        cli("a version that is left out"),
-    ),
-    Mistake(
-        "giving the same request to every policy version of a gateway",
-        "gateway/page_visit.cc",
-        "key_of_version(*id, version.deploy_id, version.policy_version)",
-        'key_of_version(*id, version.deploy_id, "")',
-        (("src/gateway/gateway_test", "--gtest_filter=*eploy*"),),
-    ),

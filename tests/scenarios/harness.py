@@ -697,6 +697,7 @@ def main(module, side_by_side=1, more=()):
     """`more`: (name, case) beside the module's functions."""
     parser = argparse.ArgumentParser(usage=sys.modules[module].__doc__)
     parser.add_argument("--facetheory", default="build/release/facetheory")
+    parser.add_argument("--list", action="store_true", help="prints the cases' names and runs nothing")
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     program = pathlib.Path(options.facetheory).resolve()
@@ -708,6 +709,9 @@ def main(module, side_by_side=1, more=()):
     cases = [(f.__name__.replace("_", " "), f) for f in functions] + list(more)
     cases = [case for case in cases if all(word in case[0] for word in options.words)]
     failed = not cases
+    if options.list:
+        print("".join(f"{name}\n" for name, _ in cases), end="")
+        sys.exit(1 if failed else 0)
     shared = Stores()
     try:
         with concurrent.futures.ThreadPoolExecutor(side_by_side) as pool:
