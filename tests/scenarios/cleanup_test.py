@@ -8,11 +8,17 @@ for longer.
 """
 import collections
 import json
+import pathlib
+import sys
+import tempfile
 import threading
 import time
 
-import harness
-from harness import check, same, until
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "trials"))
+
+import harness  # noqa: E402
+import trials  # noqa: E402
+from harness import check, same, until  # noqa: E402
 
 QUICKLY = '[cleanup]\nreleased_after = "1s"\n'
 STORES = {"LMDB": "lmdb", "DynamoDB": "aws"}
@@ -109,6 +115,39 @@ def a_gateway_sweeps_what_a_crash_has_left(s, store):
     until(lambda: second.counts("facetheory_cleanup_bodies_removed_total", reason="swept") == 1, "it is swept")
     same(bodies(s), 1, "bodies in the end")
     second.get("/page").is_(200, "hit", 2)
+
+
+def bodies_of_three_thousand_pages_with_windows_of_a_second_do_not_pile_up(s):
+    """Two thirds of them are rendered again every second, or as often as the machine can."""
+    data = s.stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))  # Not to wait for the disk.
+    s.table, s.bodies = f"lmdb:{data}/table", f"lmdb:{data}/bodies"
+    programs = pathlib.Path(s.program).parent / "tests/trials"
+    origin = trials.Controlled(programs / "trial_origin")
+    origin.vanish = origin.stop
+    s.behind(origin)
+    gateway = s.gateway(origin='host = "site0.test"', **settings(QUICKLY))  # Its pages name the host.
+    count, renders = 3000, 9000
+
+    def published():
+        return gateway.counts("facetheory_regenerations_total", outcome="published")
+
+    visits = {"hot": 100, "hot-pages": count, "hosts": 1, "again": 0, "pass": 0, "answers": 10**9, "seconds": 3600}
+    load = trials.Load(programs / "trial_load", port=gateway.port, **visits)
+    try:
+        most, began = 0, time.monotonic()
+        while time.monotonic() - began < (8 if published() >= renders else 3 * harness.DEADLINE):
+            check(not load.is_over(), "the visitors have stopped")
+            most = max(most, bodies(s))
+            time.sleep(0.5)
+    finally:
+        load.stop()
+    rendered = published()
+    check(rendered >= renders, f"only {rendered} pages were published")
+    # One of each page, and what was replaced within seconds: much less than half of all.
+    check(most <= count + rendered / 2, f"{most} bodies of {count} pages at once, of {rendered} that were published")
+    until(lambda: bodies(s) == pages(s), "one body of each page is left")
+    same(pages(s), count, "pages")
+    print(f"# {count} pages were published {rendered} times: at most {most} bodies", flush=True)
 
 
 def a_gateway_that_is_told_not_to_removes_nothing(s):
