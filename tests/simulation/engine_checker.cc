@@ -6,7 +6,7 @@
 namespace facetheory::simulation {
 namespace {
 
-// Between the verdict and the answer a body is read.
+// A body is read between the verdict and the answer.
 constexpr Millis kVerdictToAnswer = kLongestCall;
 
 std::string in_words(const Question& question, const Answer& answer) {
@@ -32,7 +32,7 @@ void EngineChecker::node_crashed(PartyId node) {
   std::erase_if(renders_, [node](const auto& each) { return each.second.facts.node == node; });
 }
 
-// When the lease was acquired under which this commit publishes the page; 0: it does not.
+// The moment when the lease was acquired under which this commit publishes the page; 0: it publishes nothing.
 Millis EngineChecker::published_under(const Commit& commit, const std::string& pk) const {
   for (const Change& change : commit.changes) {
     if (change.key.pk != pk || change.key.sk != "LOCK" || change.after) continue;
@@ -197,7 +197,7 @@ void EngineChecker::check_seen(const Request& request, const Answer& answer, Mom
   if (answer.kind != Kind::hit && answer.kind != Kind::miss && answer.kind != Kind::wait_hit &&
       answer.kind != Kind::stale)
     return;
-  // What a request id was completed with is replayed while it is current, though it may not be fresh any more.
+  // The result of a request id is replayed while it is current, though it may not be fresh any more.
   const bool may_be_replayed = answer.kind == Kind::wait_hit && !question.request_id.empty();
 
   // Whoever regenerates a page reads it consistently.
@@ -286,7 +286,7 @@ void EngineChecker::check_uncached(const Request& request, const Answer& answer,
 void EngineChecker::check_fresh(const Request& request, const Answer& answer, Moment moment) {
   const Question& question = request.question;
   const Node& node = nodes_.at(question.node);
-  // Who waits for a read of somebody else's loses patience at last.
+  // A request that waits for somebody else's read loses patience at last.
   constexpr Millis kPatience = 3'000;
   if (answer.troubled || answer.kind == Answer::Kind::hit || lateness(request, moment) > kPatience ||
       question.review != Reviewing{})

@@ -70,10 +70,10 @@ struct Question {
   PartyId node = 0;
   std::string pk = {};
   Millis wait_limit = 0;
-  Millis render_limit = 0;                     // Of a render for this request alone, while a store is away.
+  Millis render_limit = 0;                     // For a render for this request alone, while a store is away.
   std::optional<std::int64_t> stale_for = {};  // Seconds.
   std::string request_id = {};                 // Empty: none.
-  std::string request_hash = {};               // Of its inputs.
+  std::string request_hash = {};               // The hash of its inputs.
   Reviewing review = {};
   bool only_if_cached = false;
 };
@@ -142,7 +142,7 @@ class EngineChecker final : public Witness {
   // `bytes` are those that it made, or would have made if it had not failed.
   void render_ended(std::uint64_t render, const std::string& bytes, RenderEnd end, Millis now);
 
-  // With the names of the rules that were put to the test.
+  // How often each rule was put to the test, by its name.
   const std::map<std::string, std::uint64_t>& counters() const { return counters_; }
 
  private:
@@ -196,8 +196,8 @@ class EngineChecker final : public Witness {
   Millis lateness(const Request& request, Moment moment) const;
   Millis own_clock(const Node& node, Millis from, Millis until, bool latest) const;
   enum class Marked { no, invalidated, purged };
-  // By the marks as they stood just before that moment: they never go back, so that later ones are no weaker.
-  // Only those that were set at or after `since`. Where times decide, a render's time beyond `latest` is not believed.
+  // Judges by the marks as they stood just before that moment: they never go back, so later ones are no weaker.
+  // Only marks set at or after `since` count. Where times decide, a render's time beyond `latest` is not believed.
   Marked marked(const std::string& pk, const std::optional<Attributes>& meta, Millis before, Millis since = 0,
                 std::int64_t latest = kAnyTime) const;
   bool has_tag(const std::string& pk, const std::optional<Attributes>& meta, const std::string& tag) const;

@@ -40,7 +40,8 @@ Answer::Kind kind_of(ServedAs as) {
     case ServedAs::stale_metadata_error:
       return Answer::Kind::stale_metadata_error;
     case ServedAs::uncached:
-    case ServedAs::live:  // Of renderers that can be read while they render, which these cannot.
+    case ServedAs::
+        live:  // Only renderers that can be read while they render are served so, and these cannot.
       return Answer::Kind::uncached;
     case ServedAs::pass:
       return Answer::Kind::pass;

@@ -26,7 +26,7 @@ class EngineNode {
   // One client: asks, reads, asks again, until the fleet stops. Some do not wait for their answers.
   Task<void> visit();
 
-  // After everything: every page is a hit again before long.
+  // When everything is over, every page is a hit again before long.
   Task<void> recover();
 
   std::map<std::string, std::uint64_t> counters() const;

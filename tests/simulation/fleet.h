@@ -44,9 +44,9 @@ struct Fleet {
   Scheduler& scheduler;
   Checker& checker;
   std::vector<Page> pages;
-  std::vector<int> histories;  // Of each page, what is usually kept.
-  std::vector<std::vector<std::string>> route_tags =
-      {};  // Of each page, what engines are told when they are asked for it.
+  std::vector<int> histories;  // So many versions are usually kept of each page.
+  // Engines are told these tags when they are asked for a page.
+  std::vector<std::vector<std::string>> route_tags = {};
   Habits habits;
   IsrSettings settings = {.clock_skew = std::chrono::seconds(2),
                           .ttl_buffer = std::chrono::seconds(60),
@@ -64,13 +64,13 @@ struct Fleet {
 inline constexpr int kRequestIds = 3;     // Few, so that they are retried: "id-0", ...
 inline constexpr int kInputVariants = 2;  // The first is the usual one; others are mismatches.
 
-// What everybody of ours does before anything else: table and bodies get to know each other.
+// Everybody of ours does this before anything else: table and bodies get to know each other.
 Task<void> introduce(Fleet& fleet, Party& me);
 
 // A worker of ours: one thing after the other, at random.
 Task<void> work(Fleet& fleet, Party& me);
 
-// After everything: one healthy worker regenerates every page, completes every request and sweeps.
+// When everything is over, one healthy worker regenerates every page, completes every request and sweeps.
 Task<void> recover(Fleet& fleet, Party& me);
 
 // A writer in another language that behaves like TableTheory's.

@@ -1,7 +1,10 @@
 // A writer in another language, as TableTheory's are: acquires with a PutItem, publishes with one transaction that
 // replaces META as a whole, releases by a conditional delete or by an update. It knows neither our attributes nor
 // our backoff, pins and versions.
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -19,7 +22,23 @@ class Foreigner {
   Task<void> run();
 
  private:
+  // A regeneration under way. Each of its steps either leads to the next one or ends it with a report.
+  struct Render {
+    Page page;
+    std::string token = {};
+    std::int64_t length = 0;  // Of the lease, in seconds.
+    std::int64_t began = 0;
+    std::string request_sk = {};  // Empty: it has no request id.
+  };
+  using Step = Task<std::optional<Report>>;
+
   Task<Report> regenerate_once(Page page);
+  Step look(Render& render);
+  Step start_request(Render& render);
+  Step take_lease(Render& render);
+  Step extend_lease(Render& render);
+  Task<Report> publish(Render& render);
+  std::vector<TransactItem> publication(const Render& render, const std::string& s3_key);
   Task<Report> give_back(std::string pk, std::string token);
   Task<void> nap(Millis longest) {
     return me_.clock.sleep_for(std::chrono::milliseconds(me_.pick(static_cast<std::uint64_t>(longest) + 1)));
@@ -45,81 +64,87 @@ Task<Report> Foreigner::give_back(std::string pk, std::string token) {
 }
 
 Task<Report> Foreigner::regenerate_once(Page page) {
-  const std::string& pk = page.pk;
-  Key meta_key{pk, "META"};
-  auto meta = co_await me_.table->get(std::move(meta_key),
-                                      me_.happens(50) ? Consistency::strong : Consistency::eventual);
+  Render render{.page = std::move(page)};
+  auto ended = co_await look(render);
+  if (ended) co_return *std::move(ended);
+  if (me_.happens(25)) ended = co_await start_request(render);
+  if (ended) co_return *std::move(ended);
+  ended = co_await take_lease(render);
+  if (ended) co_return *std::move(ended);
+
+  co_await nap(me_.happens(60) ? 1500 : render.length * 1500);
+  if (me_.happens(30)) ended = co_await extend_lease(render);
+  if (ended) co_return *std::move(ended);
+  if (me_.happens(12)) {
+    fleet_.checker.render_failed(render.token);
+    co_return co_await give_back(render.page.pk, render.token);
+  }
+  co_return co_await publish(render);
+}
+
+// A page that is fresh is mostly left as it is.
+Foreigner::Step Foreigner::look(Render& render) {
+  Key key{render.page.pk, "META"};
+  auto meta =
+      co_await me_.table->get(std::move(key), me_.happens(50) ? Consistency::strong : Consistency::eventual);
   if (!meta) co_return failed(meta.error());
-  if (*meta && me_.happens(80)) {
-    const Value* generated_at = (*meta)->attributes.find("generated_at");
-    const Value* window = (*meta)->attributes.find("revalidate_seconds");
-    const std::int64_t ends =
-        generated_at->as<Number>()->to_int64().value_or(0) + window->as<Number>()->to_int64().value_or(0);
-    if (now() < ends) co_return Report{.kind = Report::Kind::done};
-  }
+  if (!*meta || !me_.happens(80)) co_return std::nullopt;
+  const Value* generated_at = (*meta)->attributes.find("generated_at");
+  const Value* window = (*meta)->attributes.find("revalidate_seconds");
+  const std::int64_t ends =
+      generated_at->as<Number>()->to_int64().value_or(0) + window->as<Number>()->to_int64().value_or(0);
+  if (now() < ends) co_return Report{.kind = Report::Kind::done};
+  co_return std::nullopt;
+}
 
-  std::string request_sk_used;
+Foreigner::Step Foreigner::start_request(Render& render) {
   const std::string hash = request_hash({{"policy", "p1"}, {"variant", "0"}});
-  if (me_.happens(25)) {
-    request_sk_used = "REQ#id-" + std::to_string(me_.pick(kRequestIds));
-    Write start = Put{Item{{pk, request_sk_used},
-                           Attributes{{"request_hash", hash}, {"status", "STARTED"}, {"ttl", now() + 150}}},
-                      attr("pk").not_exists()};
-    auto started = co_await me_.table->write(std::move(start), Durability::machine);
-    if (!started) co_return failed(started.error());
-    if (std::holds_alternative<ConditionFailed>(*started))
-      co_return Report{.kind = Report::Kind::in_progress};
-  }
+  render.request_sk = "REQ#id-" + std::to_string(me_.pick(kRequestIds));
+  Write start = Put{Item{{render.page.pk, render.request_sk},
+                         Attributes{{"request_hash", hash}, {"status", "STARTED"}, {"ttl", now() + 150}}},
+                    attr("pk").not_exists()};
+  auto started = co_await me_.table->write(std::move(start), Durability::machine);
+  if (!started) co_return failed(started.error());
+  if (std::holds_alternative<ConditionFailed>(*started)) co_return Report{.kind = Report::Kind::in_progress};
+  co_return std::nullopt;
+}
 
-  const std::string token = uuid_v4(me_.tokens);
-  const std::int64_t began = now();
-  const std::int64_t length = 2 + static_cast<std::int64_t>(me_.pick(8));
-  Write take = Put{
-      Item{{pk, "LOCK"},
-           Attributes{
-               {"lease_token", token}, {"lease_expires_at", began + length}, {"ttl", began + length + 3600}}},
-      attr("pk").not_exists() || attr("lease_expires_at") <= began};
+Foreigner::Step Foreigner::take_lease(Render& render) {
+  render.token = uuid_v4(me_.tokens);
+  render.began = now();
+  render.length = 2 + static_cast<std::int64_t>(me_.pick(8));
+  const std::int64_t ends = render.began + render.length;
+  Write take =
+      Put{Item{{render.page.pk, "LOCK"},
+               Attributes{{"lease_token", render.token}, {"lease_expires_at", ends}, {"ttl", ends + 3600}}},
+          attr("pk").not_exists() || attr("lease_expires_at") <= render.began};
   auto taken = co_await me_.table->write(std::move(take), Durability::process);
   if (!taken) co_return failed(taken.error());
   if (std::holds_alternative<ConditionFailed>(*taken)) co_return Report{.kind = Report::Kind::held};
+  co_return std::nullopt;
+}
 
-  co_await nap(me_.happens(60) ? 1500 : length * 1500);
-  if (me_.happens(30)) {
-    Write extend = Update{{pk, "LOCK"},
-                          Changes().set("lease_expires_at", now() + length).set("ttl", now() + length + 3600),
-                          attr("lease_token") == token && attr("lease_expires_at") > now()};
-    auto extended = co_await me_.table->write(std::move(extend), Durability::process);
-    if (!extended) co_return failed(extended.error());
-    if (std::holds_alternative<ConditionFailed>(*extended)) co_return Report{.kind = Report::Kind::lost};
-    co_await nap(1500);
-  }
-  if (me_.happens(12)) {
-    fleet_.checker.render_failed(token);
-    co_return co_await give_back(pk, token);
-  }
+Foreigner::Step Foreigner::extend_lease(Render& render) {
+  const std::int64_t ends = now() + render.length;
+  Write extend = Update{{render.page.pk, "LOCK"},
+                        Changes().set("lease_expires_at", ends).set("ttl", ends + 3600),
+                        attr("lease_token") == render.token && attr("lease_expires_at") > now()};
+  auto extended = co_await me_.table->write(std::move(extend), Durability::process);
+  if (!extended) co_return failed(extended.error());
+  if (std::holds_alternative<ConditionFailed>(*extended)) co_return Report{.kind = Report::Kind::lost};
+  co_await nap(1500);
+  co_return std::nullopt;
+}
 
-  const std::string key =
-      body_folder(page) + "/" + std::to_string(me_.clock.own_now()) + "-" + uuid_v4(me_.tokens) + ".html";
+Task<Report> Foreigner::publish(Render& render) {
+  const std::string key = body_folder(render.page) + "/" + std::to_string(me_.clock.own_now()) + "-" +
+                          uuid_v4(me_.tokens) + ".html";
   Body body{"<p>foreign " + std::to_string(++fleet_.renders), {}};
   auto stored = co_await me_.bodies->write(key, std::move(body));
   if (!stored) co_return failed(stored.error());
 
-  const std::int64_t generated_at = dates_by_publishing_ ? now() : began;
-  const std::int64_t window = 1 + static_cast<std::int64_t>(me_.pick(10));
   const std::string s3_key = me_.bodies->reference(key);
-  Attributes row{{"s3_key", s3_key},
-                 {"generated_at", generated_at},
-                 {"revalidate_seconds", window},
-                 {"etag", "\"foreign\""}};
-  if (me_.happens(50)) row.set("ttl", generated_at + window + 60);
-  std::vector<TransactItem> items;
-  items.emplace_back(Put{Item{{pk, "META"}, std::move(row)}, {}});
-  items.emplace_back(Delete{{pk, "LOCK"}, attr("lease_token") == token && attr("lease_expires_at") > now()});
-  if (!request_sk_used.empty()) {
-    items.emplace_back(Update{{pk, request_sk_used},
-                              Changes().set("status", "COMPLETED").set("result_s3_key", s3_key),
-                              attr("status") == "STARTED" && attr("owner_token").not_exists()});
-  }
+  const std::vector<TransactItem> items = publication(render, s3_key);
   const std::string client_token = uuid_v4(me_.tokens);
   for (int attempt = 0;; ++attempt) {
     auto published = co_await me_.table->transact(items, client_token);
@@ -130,6 +155,27 @@ Task<Report> Foreigner::regenerate_once(Page page) {
     }
     if (attempt == 1) co_return failed(published.error());
   }
+}
+
+std::vector<TransactItem> Foreigner::publication(const Render& render, const std::string& s3_key) {
+  const std::string& pk = render.page.pk;
+  const std::int64_t generated_at = dates_by_publishing_ ? now() : render.began;
+  const std::int64_t window = 1 + static_cast<std::int64_t>(me_.pick(10));
+  Attributes row{{"s3_key", s3_key},
+                 {"generated_at", generated_at},
+                 {"revalidate_seconds", window},
+                 {"etag", "\"foreign\""}};
+  if (me_.happens(50)) row.set("ttl", generated_at + window + 60);
+  std::vector<TransactItem> items;
+  items.emplace_back(Put{Item{{pk, "META"}, std::move(row)}, {}});
+  items.emplace_back(
+      Delete{{pk, "LOCK"}, attr("lease_token") == render.token && attr("lease_expires_at") > now()});
+  if (!render.request_sk.empty()) {
+    items.emplace_back(Update{{pk, render.request_sk},
+                              Changes().set("status", "COMPLETED").set("result_s3_key", s3_key),
+                              attr("status") == "STARTED" && attr("owner_token").not_exists()});
+  }
+  return items;
 }
 
 Task<void> Foreigner::run() {

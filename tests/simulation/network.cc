@@ -112,7 +112,7 @@ class SimulatedTable final : public Table {
                                               std::move(what), std::move(carry_out));
   }
 
-  // As DynamoDB does: each item may be of another age.
+  // Each item may be of another age, as DynamoDB's are.
   Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
                                                             Consistency consistency) override {
     using Items = std::vector<std::optional<Item>>;

@@ -27,7 +27,7 @@ struct Weather {
   int stale = 0;         // An eventually consistent read sees an earlier value.
   int slow = 100;        // It takes long, and still has an answer.
   Millis longest_delay = 40'000;
-  Millis behind = 3'000;  // Of stale reads.
+  Millis behind = 3'000;  // So far back do stale reads look.
 };
 
 class Network {
@@ -40,7 +40,7 @@ class Network {
   std::unique_ptr<BodyStore> bodies_of(Party& party);
 
   void set_weather(Weather weather) { weather_ = weather; }
-  // Until then nobody's requests get through: all are `unavailable`.
+  // Nobody's requests get through until then: all are `unavailable`.
   void take_down(bool table, bool bodies, Millis until) {
     if (table) table_down_until_ = until;
     if (bodies) bodies_down_until_ = until;

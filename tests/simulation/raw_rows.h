@@ -16,7 +16,7 @@
 
 namespace facetheory::simulation {
 
-// What the parties' settings allow for between clocks, in seconds.
+// The parties' settings allow for so many seconds between clocks.
 inline constexpr std::int64_t kAllowedSkew = 2;
 
 inline std::int64_t in_seconds(Millis millis) {
@@ -50,7 +50,7 @@ inline bool carries(const std::optional<Attributes>& meta, std::string_view tag)
   return false;
 }
 
-// When the newest render that was ever current began.
+// The time at which the newest render that was ever current began.
 inline std::int64_t newest_in(const std::optional<Attributes>& meta) {
   return std::max(number_in(meta, "generated_at").value_or(0),
                   number_in(meta, "last_generated_at").value_or(0));

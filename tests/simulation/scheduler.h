@@ -23,7 +23,7 @@
 
 namespace facetheory::simulation {
 
-using Millis = std::int64_t;  // Of true time, since 1970.
+using Millis = std::int64_t;  // True time since 1970.
 using PartyId = int;
 using StepId = std::uint64_t;
 

@@ -21,7 +21,7 @@
 
 namespace facetheory::simulation {
 
-// Who asks: taken when the request is sent.
+// Whoever asks, as they are when the request is sent.
 struct Sender {
   PartyId party = 0;
   bool foreign = false;

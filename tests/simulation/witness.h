@@ -11,7 +11,7 @@ class Witness {
  public:
   virtual ~Witness() = default;
   virtual void committed(const Commit& commit, Millis now) = 0;
-  // By what rows call the body.
+  // `key` is what rows call the body.
   virtual void body_written(const std::string& key, const std::string& bytes, bool foreign) = 0;
   virtual void body_removed(const std::string& key) = 0;
 };

@@ -112,6 +112,9 @@ class Worker {
   Task<void> regenerate_page(Target target, std::optional<std::string> id, int variant, bool certainly);
   Task<Result<Rendered>> render(RenderContext context);
   Task<void> lease_steps(Target target);
+  // False: the lease is lost, and nothing more is tried with it.
+  Task<bool> keep_lease(Lease& lease, std::string pk, Millis length);
+  Task<void> publish_once(Lease lease, Target target);
   Task<void> request_steps(Page page);
   Task<void> invalidate_page(Page page);
   Task<void> purge_page(Page page);
@@ -248,43 +251,13 @@ Task<void> Worker::lease_steps(Target target) {
   Lease lease = std::get<Lease>(*std::move(acquired));
   fleet_.end(me_, Report{.kind = Kind::acquired, .token = lease.token});
 
-  const std::uint64_t refreshes = me_.pick(3);
-  for (std::uint64_t i = 0; i < refreshes; ++i) {
-    co_await sleep_up_to(me_, std::chrono::milliseconds(length).count() * 3 / 4);
-    begin(Intent::refresh, target.page.pk);
-    auto refreshed = co_await refresh(isr_, lease);
-    if (!refreshed) {
-      fleet_.end(me_, report_of(refreshed.error()));
-    } else if (auto* kept = std::get_if<Lease>(&*refreshed)) {
-      lease = std::move(*kept);
-      fleet_.end(me_, Report{.kind = Kind::done});
-    } else {
-      fleet_.end(me_, Report{.kind = Kind::lost});
-      if (me_.happens(50)) co_return;  // Or try to publish all the same.
-    }
-  }
-  co_await sleep_up_to(me_, std::chrono::milliseconds(length).count());
+  const Millis millis = std::chrono::milliseconds(length).count();
+  if (!co_await keep_lease(lease, target.page.pk, millis)) co_return;
+  co_await sleep_up_to(me_, millis);
 
   const std::uint64_t choice = me_.pick(100);
   if (choice < 70) {
-    fleet_.begin(me_, Operation{.intent = Intent::publish,
-                                .pk = target.page.pk,
-                                .token = lease.token,
-                                .history = target.history});
-    PublishOptions options = options_for(target);
-    if (me_.happens(10)) options.if_version = static_cast<std::int64_t>(me_.pick(4));
-    if (me_.happens(20)) lease.acquired_at = 0;  // As of somebody who knows the token only.
-    Rendered content = rendered(target.page);
-    auto outcome = co_await publish(isr_, std::move(lease), std::move(content), std::move(options));
-    Report report;
-    if (!outcome) {
-      report = report_of(outcome.error());
-    } else if (const auto* done = std::get_if<Published>(&*outcome)) {
-      report = Report{.kind = Kind::published, .s3_key = done->meta.s3_key};
-    } else {
-      report.kind = std::holds_alternative<LeaseLost>(*outcome) ? Kind::lost : Kind::refused;
-    }
-    fleet_.end(me_, report);
+    co_await publish_once(std::move(lease), std::move(target));
   } else if (choice < 80) {
     begin(Intent::release, target.page.pk);
     auto released = co_await release(isr_, std::move(lease));
@@ -295,6 +268,46 @@ Task<void> Worker::lease_steps(Target target) {
     auto backed_off = co_await back_off(isr_, std::move(lease), "no luck");
     fleet_.end(me_, backed_off ? Report{.kind = Kind::done} : report_of(backed_off.error()));
   }
+}
+
+Task<bool> Worker::keep_lease(Lease& lease, std::string pk, Millis length) {
+  const std::uint64_t refreshes = me_.pick(3);
+  for (std::uint64_t i = 0; i < refreshes; ++i) {
+    co_await sleep_up_to(me_, length * 3 / 4);
+    begin(Intent::refresh, pk);
+    auto refreshed = co_await refresh(isr_, lease);
+    if (!refreshed) {
+      fleet_.end(me_, report_of(refreshed.error()));
+    } else if (auto* kept = std::get_if<Lease>(&*refreshed)) {
+      lease = std::move(*kept);
+      fleet_.end(me_, Report{.kind = Kind::done});
+    } else {
+      fleet_.end(me_, Report{.kind = Kind::lost});
+      if (me_.happens(50)) co_return false;  // Or a publish is tried all the same.
+    }
+  }
+  co_return true;
+}
+
+Task<void> Worker::publish_once(Lease lease, Target target) {
+  fleet_.begin(
+      me_,
+      Operation{
+          .intent = Intent::publish, .pk = target.page.pk, .token = lease.token, .history = target.history});
+  PublishOptions options = options_for(target);
+  if (me_.happens(10)) options.if_version = static_cast<std::int64_t>(me_.pick(4));
+  if (me_.happens(20)) lease.acquired_at = 0;  // As if the token were all that is known of it.
+  Rendered content = rendered(target.page);
+  auto outcome = co_await publish(isr_, std::move(lease), std::move(content), std::move(options));
+  Report report;
+  if (!outcome) {
+    report = report_of(outcome.error());
+  } else if (const auto* done = std::get_if<Published>(&*outcome)) {
+    report = Report{.kind = Kind::published, .s3_key = done->meta.s3_key};
+  } else {
+    report.kind = std::holds_alternative<LeaseLost>(*outcome) ? Kind::lost : Kind::refused;
+  }
+  fleet_.end(me_, report);
 }
 
 Task<void> Worker::request_steps(Page page) {
