@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "facetheory/base/hex.h"
+#include "facetheory/base/uninterrupted.h"
 
 namespace facetheory {
 namespace {
@@ -19,9 +20,8 @@ class SystemRandom final : public Random {
   std::uint64_t next() override {
     std::uint64_t value = 0;
     // Up to 256 bytes getrandom never returns short; it can only be interrupted.
-    while (::getrandom(&value, sizeof value, 0) < 0) {
-      if (errno != EINTR) throw std::runtime_error("getrandom: " + std::string(std::strerror(errno)));
-    }
+    if (uninterrupted([&value] { return ::getrandom(&value, sizeof value, 0); }) < 0)
+      throw std::runtime_error("getrandom: " + std::string(std::strerror(errno)));
     return value;
   }
 };

@@ -22,6 +22,7 @@
 #include "facetheory/base/private_folder.h"
 #include "facetheory/base/random.h"
 #include "facetheory/base/sha256.h"
+#include "facetheory/base/uninterrupted.h"
 #include "facetheory/bodies/body_file.h"
 #include "facetheory/bodies/on_pool.h"
 
@@ -91,8 +92,8 @@ int write_all(int fd, std::string_view first, std::string_view second) {
       return iovec{const_cast<char*>(bytes.data()), bytes.size()};
     };
     const std::array<iovec, 2> pieces = {piece(first), piece(second)};
-    const ssize_t n = ::writev(fd, pieces.data(), static_cast<int>(pieces.size()));
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n =
+        uninterrupted([&] { return ::writev(fd, pieces.data(), static_cast<int>(pieces.size())); });
     if (n < 0) return errno;
     const std::size_t of_first = std::min(static_cast<std::size_t>(n), first.size());
     first.remove_prefix(of_first);
@@ -107,8 +108,7 @@ int read_some(int fd, std::string& bytes, std::size_t limit) {
   std::size_t filled = bytes.size();
   bytes.resize(target);
   while (filled < target) {
-    const ssize_t n = ::read(fd, bytes.data() + filled, target - filled);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = uninterrupted([&] { return ::read(fd, bytes.data() + filled, target - filled); });
     if (n < 0) return errno;
     if (n == 0) break;
     filled += static_cast<std::size_t>(n);

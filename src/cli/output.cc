@@ -10,6 +10,7 @@
 #include <boost/json.hpp>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
 #include "facetheory/base/utf8.h"
 
 namespace facetheory {
@@ -100,8 +101,7 @@ void write_lines(const Fields& fields, std::int64_t now, const std::string& inde
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
     if (written < 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }

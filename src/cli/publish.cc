@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 #include "facetheory/cli/page_options.h"
@@ -29,8 +30,7 @@ Result<std::string> read_file(const std::string& path) {
   Result<std::string> bytes = std::string();
   char buffer[64 * 1024];
   for (;;) {
-    const ssize_t n = ::read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = uninterrupted([&] { return ::read(fd, buffer, sizeof buffer); });
     if (n < 0) bytes = trouble();
     if (n <= 0) break;
     bytes->append(buffer, static_cast<std::size_t>(n));

@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
+
 extern char** environ;
 
 namespace facetheory {
@@ -220,11 +222,7 @@ void kill_all(pid_t group) {
 // -----------------------------------------------------------------------------------------------------------
 
 bool read_whole(int fd, void* into, std::size_t size) {
-  ssize_t n = 0;
-  do {
-    n = ::read(fd, into, size);
-  } while (n < 0 && errno == EINTR);
-  return n == static_cast<ssize_t>(size);
+  return uninterrupted([&] { return ::read(fd, into, size); }) == static_cast<ssize_t>(size);
 }
 
 class Pipe {
@@ -282,8 +280,7 @@ class GuardedCommand {
   static void dismiss(pid_t guard, const Pipe& alive) {
     const char over = '.';
     static_cast<void>(!::write(alive.input(), &over, 1));
-    while (::waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    uninterrupted([guard] { return ::waitpid(guard, nullptr, 0); });
   }
 
   pid_t guard_;
@@ -372,8 +369,7 @@ Ended collect(int output, int stopped, const GuardedCommand& command, std::size_
     ::poll(waiting.data(), waiting.size(), -1);
     if (waiting[0].revents != 0) return Ended::stopped;
     if (!open || waiting[1].revents == 0) continue;
-    const ssize_t n = ::read(output, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = uninterrupted([&] { return ::read(output, buffer.data(), buffer.size()); });
     open = n > 0;
     if (n > 0) bytes.append(buffer.data(), static_cast<std::size_t>(n));
     if (bytes.size() > most) return Ended::too_much;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
 #include "facetheory/base/utf8.h"
 
 namespace facetheory {
@@ -261,10 +262,7 @@ class WithoutSigpipe {
   ~WithoutSigpipe() {
     const int error = errno;
     constexpr timespec kAtOnce{0, 0};
-    if (!was_pending_) {
-      while (sigtimedwait(&only_pipe_, nullptr, &kAtOnce) == -1 && errno == EINTR) {
-      }
-    }
+    if (!was_pending_) uninterrupted([&] { return sigtimedwait(&only_pipe_, nullptr, &kAtOnce); });
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = error;
   }

@@ -10,6 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
+
 namespace facetheory {
 namespace {
 
@@ -48,11 +50,9 @@ std::size_t LendingPipe::take(std::string_view head, std::string_view added, std
 }
 
 ssize_t LendingPipe::pass_on(int socket) {
-  ssize_t sent = 0;
-  do {
-    sent =
-        ::splice(source_, nullptr, socket, nullptr, taken_, SPLICE_F_NONBLOCK | (whole_ ? 0 : SPLICE_F_MORE));
-  } while (sent < 0 && errno == EINTR);
+  const unsigned flags = SPLICE_F_NONBLOCK | (whole_ ? 0 : SPLICE_F_MORE);
+  const ssize_t sent =
+      uninterrupted([&] { return ::splice(source_, nullptr, socket, nullptr, taken_, flags); });
   if (sent != static_cast<ssize_t>(taken_)) {
     const int error = errno;
     drop(sent < 0 ? taken_ : taken_ - static_cast<std::size_t>(sent));

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "facetheory/base/uninterrupted.h"
 #include "facetheory/server/lending_pipe.h"
 
 namespace facetheory {
@@ -34,15 +35,6 @@ std::optional<Taken> taken(ssize_t count, std::size_t offered) {
   if (count < 0 && !full) return std::nullopt;
   const std::size_t got = full ? 0 : static_cast<std::size_t>(count);
   return Taken{got, got < offered};
-}
-
-template <typename Call>
-ssize_t uninterrupted(Call call) {
-  ssize_t count = 0;
-  do {
-    count = call();
-  } while (count < 0 && errno == EINTR);
-  return count;
 }
 
 // Head, what is added to it and the body from `body_sent` on, as far as the socket takes them.

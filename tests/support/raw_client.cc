@@ -12,6 +12,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
+
 namespace facetheory::test {
 
 RawClient::RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -53,9 +55,7 @@ void RawClient::reset() {
 
 std::string RawClient::receive() {
   std::array<char, 16384> some{};
-  auto count = ::recv(socket_, some.data(), some.size(), 0);
-  while (count < 0 && errno == EINTR)
-    count = ::recv(socket_, some.data(), some.size(), 0);
+  const auto count = uninterrupted([&] { return ::recv(socket_, some.data(), some.size(), 0); });
   if (count > 0) return std::string(some.data(), static_cast<std::size_t>(count));
   was_reset_ = count < 0 && errno == ECONNRESET;
   if (count == 0 || was_reset_) return {};

