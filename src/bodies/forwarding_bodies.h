@@ -24,6 +24,8 @@ class ForwardingBodies : public BodyStore {
 
  protected:
   BodyStore& inner() const { return *inner_; }
+  // For an operation that may still be under way when this store is gone.
+  const std::shared_ptr<BodyStore>& shared_inner() const { return inner_; }
 
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;

@@ -2,11 +2,11 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/limited_call.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 
 namespace facetheory {
 namespace {
@@ -15,42 +15,34 @@ std::string limit_in_words(Duration limit) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";
 }
 
-class LimitedBodies final : public BodyStore {
+class LimitedBodies final : public ForwardingBodies {
  public:
   LimitedBodies(std::unique_ptr<BodyStore> inner, BodyLimits limits, boost::asio::any_io_executor executor,
                 Clock& clock)
-      : inner_(std::move(inner)), limits_(std::move(limits)), executor_(std::move(executor)), clock_(clock) {}
-
-  std::string reference(std::string_view key) const override { return inner_->reference(key); }
-  std::string address(std::string_view key) const override { return inner_->address(key); }
-  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
-  Task<Result<std::optional<DiskUse>>> disk_use() override { return inner_->disk_use(); }
+      : ForwardingBodies(std::move(inner)),
+        limits_(std::move(limits)),
+        executor_(std::move(executor)),
+        clock_(clock) {}
 
  private:
   Task<Result<void>> do_write(std::string key, Body body) override {
-    if (!limits_.write) return write_to(*inner_, std::move(key), std::move(body));
+    if (!limits_.write) return write_to(inner(), std::move(key), std::move(body));
     const std::size_t bytes = body.bytes.size();
     const auto more = std::chrono::seconds(bytes / BodyLimits::kBytesASecond);
-    return written_within(*limits_.write + more, bytes, write_to(*inner_, std::move(key), std::move(body)));
+    return written_within(*limits_.write + more, bytes, write_to(inner(), std::move(key), std::move(body)));
   }
   Task<Result<std::optional<Body>>> do_read(std::string key) override {
-    if (!limits_.read) return read_from(*inner_, std::move(key));
+    if (!limits_.read) return read_from(inner(), std::move(key));
     return read_within(*limits_.read, std::move(key));
   }
   Task<Result<void>> do_remove(std::string key) override {
-    if (!limits_.write) return inner_->remove(std::move(key));
-    return written_within(*limits_.write, 0, inner_->remove(std::move(key)));
-  }
-  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override {
-    return inner_->remove_all(std::move(keys));
-  }
-  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
-    return inner_->list(std::move(after), limit);
+    if (!limits_.write) return inner().remove(std::move(key));
+    return written_within(*limits_.write, 0, inner().remove(std::move(key)));
   }
 
   Task<Result<std::optional<Body>>> read_within(Duration limit, std::string key) {
-    Task<Result<std::optional<Body>>> task = read_from(*inner_, std::move(key));
-    auto found = co_await call_within(executor_, clock_, limit, inner_, std::move(task));
+    Task<Result<std::optional<Body>>> task = read_from(inner(), std::move(key));
+    auto found = co_await call_within(executor_, clock_, limit, shared_inner(), std::move(task));
     if (found) co_return *std::move(found);
     co_return Error{ErrorCode::unavailable, "the body store did not answer within " + limit_in_words(limit)};
   }
@@ -61,7 +53,7 @@ class LimitedBodies final : public BodyStore {
       std::shared_ptr<PendingWrites::Place> place;
     };
     auto kept = std::make_shared<Kept>();
-    kept->bodies = inner_;
+    kept->bodies = shared_inner();
     kept->place = limits_.pending->begin(bytes);
     if (!kept->place)
       co_return Error{ErrorCode::unavailable, std::to_string(limits_.pending->count()) +
@@ -74,7 +66,6 @@ class LimitedBodies final : public BodyStore {
   }
 
   // Constant after construction.
-  const std::shared_ptr<BodyStore> inner_;
   const BodyLimits limits_;
   const boost::asio::any_io_executor executor_;
   Clock& clock_;

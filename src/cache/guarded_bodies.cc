@@ -16,7 +16,7 @@ Error left_alone() {
 
 Task<Result<std::optional<Body>>> GuardedBodies::do_read(std::string key) {
   if (!allows()) co_return left_alone();
-  auto body = co_await read_from(inner_, std::move(key));
+  auto body = co_await read_from(inner(), std::move(key));
   was_read(body ? nullptr : &body.error());
   co_return body;
 }
@@ -25,7 +25,7 @@ Task<Result<void>> GuardedBodies::do_write(std::string key, Body body) {
   if (auto rest = writes_.rests()) co_return *std::move(rest);
   if (!allows()) co_return left_alone();
   const Duration began = clock_.monotonic();
-  auto written = co_await write_to(inner_, std::move(key), std::move(body));
+  auto written = co_await write_to(inner(), std::move(key), std::move(body));
   was_written(written ? nullptr : &written.error(), began);
   co_return written;
 }
@@ -34,26 +34,10 @@ Task<void> GuardedBodies::probe() {
   const std::string nobodys(kProbedKey);
   const Duration began = clock_.monotonic();
   Body empty;
-  auto written = co_await inner_.write(nobodys, std::move(empty));
+  auto written = co_await inner().write(nobodys, std::move(empty));
   was_written(written ? nullptr : &written.error(), began);
   if (!written) co_return;
-  [[maybe_unused]] auto removed = co_await inner_.remove(nobodys);
-}
-
-Task<Result<void>> GuardedBodies::do_remove(std::string key) {
-  return inner_.remove(std::move(key));
-}
-
-Task<Result<std::optional<DiskUse>>> GuardedBodies::disk_use() {
-  return inner_.disk_use();
-}
-
-Task<Result<void>> GuardedBodies::do_remove_all(std::vector<std::string> keys) {
-  return inner_.remove_all(std::move(keys));
-}
-
-Task<Result<BodyPage>> GuardedBodies::do_list(std::optional<std::string> after, std::size_t limit) {
-  return inner_.list(std::move(after), limit);
+  [[maybe_unused]] auto removed = co_await inner().remove(nobodys);
 }
 
 bool GuardedBodies::allows() {

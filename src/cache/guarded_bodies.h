@@ -10,25 +10,20 @@
 #include <optional>
 #include <string>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 #include "facetheory/cache/circuit_breaker.h"
 #include "facetheory/cache/write_breaker.h"
 
 namespace facetheory {
 
-class GuardedBodies final : public BodyStore {
+class GuardedBodies final : public ForwardingBodies {
  public:
   // The store and the clock outlive it.
   GuardedBodies(BodyStore& inner, Clock& clock, int failures, Duration pause)
-      : inner_(inner),
+      : ForwardingBodies(inner),
         clock_(clock),
         writes_("the body store", clock, failures, pause),
         breaker_(failures, pause) {}
-
-  std::string reference(std::string_view key) const override { return inner_.reference(key); }
-  std::string address(std::string_view key) const override { return inner_.address(key); }
-  std::size_t max_metadata_bytes() const override { return inner_.max_metadata_bytes(); }
-  Task<Result<std::optional<DiskUse>>> disk_use() override;
 
   // It has failed so often that it is hardly asked.
   bool is_down() const;
@@ -43,16 +38,12 @@ class GuardedBodies final : public BodyStore {
  private:
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
-  Task<Result<void>> do_remove(std::string key) override;
-  Task<Result<void>> do_remove_all(std::vector<std::string> keys) override;
-  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override;
 
   bool allows();
   void was_read(const Error* failure);
   void was_written(const Error* failure, Duration began);
 
   // Constant after construction.
-  BodyStore& inner_;
   Clock& clock_;
 
   WriteBreaker writes_;

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 #include "facetheory/http/server_request.h"
 
 #include "tests/support/gateway_bed.h"
@@ -475,20 +475,11 @@ TEST(GatewayPages, FieldsOfManyKilobytesAreStored) {
 }
 
 // A store as S3 is one, as far as header fields go.
-class SparseBodies final : public BodyStore {
+class SparseBodies final : public ForwardingBodies {
  public:
-  explicit SparseBodies(std::unique_ptr<BodyStore> inner) : inner_(std::move(inner)) {}
+  using ForwardingBodies::ForwardingBodies;
 
- private:
-  Task<Result<void>> do_write(std::string key, Body body) override {
-    return inner_->write(std::move(key), std::move(body));
-  }
-  Task<Result<std::optional<Body>>> do_read(std::string key) override { return inner_->read(std::move(key)); }
-  Task<Result<void>> do_remove(std::string key) override { return inner_->remove(std::move(key)); }
-  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
-    return inner_->list(std::move(after), limit);
-  }
-  const std::unique_ptr<BodyStore> inner_;
+  std::size_t max_metadata_bytes() const override { return kMaxMetadataBytes; }
 };
 
 TEST(GatewayPages, FieldsThatTheBodiesHaveNoRoomForArePassedOnWholeAndTheLogSaysWhy) {

@@ -4,14 +4,15 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/bodies/forwarding_bodies.h"
 
 namespace facetheory {
 namespace {
@@ -22,15 +23,10 @@ using std::chrono::steady_clock;
 constexpr int kLooksWhileUnknown = 12;  // For each one when it is known what they are.
 
 // Nothing of a stranger's is changed.
-class PartnersBodies final : public BodyStore {
+class PartnersBodies final : public ForwardingBodies {
  public:
   PartnersBodies(std::unique_ptr<BodyStore> inner, std::shared_ptr<const std::atomic<bool>> stranger)
-      : inner_(std::move(inner)), stranger_(std::move(stranger)) {}
-
-  std::string reference(std::string_view key) const override { return inner_->reference(key); }
-  std::string address(std::string_view key) const override { return inner_->address(key); }
-  std::size_t max_metadata_bytes() const override { return inner_->max_metadata_bytes(); }
-  Task<Result<std::optional<DiskUse>>> disk_use() override { return inner_->disk_use(); }
+      : ForwardingBodies(std::move(inner)), stranger_(std::move(stranger)) {}
 
  private:
   static Error refusal() {
@@ -39,24 +35,17 @@ class PartnersBodies final : public BodyStore {
 
   Task<Result<void>> do_write(std::string key, Body body) override {
     if (*stranger_) co_return refusal();
-    co_return co_await write_to(*inner_, std::move(key), std::move(body));
-  }
-  Task<Result<std::optional<Body>>> do_read(std::string key) override {
-    return read_from(*inner_, std::move(key));
+    co_return co_await write_to(inner(), std::move(key), std::move(body));
   }
   Task<Result<void>> do_remove(std::string key) override {
     if (*stranger_) co_return refusal();
-    co_return co_await inner_->remove(std::move(key));
+    co_return co_await inner().remove(std::move(key));
   }
   Task<Result<void>> do_remove_all(std::vector<std::string> keys) override {
     if (*stranger_) co_return refusal();
-    co_return co_await inner_->remove_all(std::move(keys));
-  }
-  Task<Result<BodyPage>> do_list(std::optional<std::string> after, std::size_t limit) override {
-    return inner_->list(std::move(after), limit);
+    co_return co_await inner().remove_all(std::move(keys));
   }
 
-  const std::unique_ptr<BodyStore> inner_;
   const std::shared_ptr<const std::atomic<bool>> stranger_;
 };
 

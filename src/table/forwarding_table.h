@@ -1,11 +1,14 @@
 // ForwardingTable: a table that stands before another and hands every operation on. Who does something to some of them
 // derives from it and writes those alone.
 //
-// What answers without a round trip (version, stamp, left_alone, disk_use) is not handed on: whoever uses it would get
-// past the one that stands before.
+// A ForwardingTable does not hand on what answers without a round trip (version, stamp, left_alone, disk_use), because
+// whoever used that would get past the one that stands before. A TransparentTable does: it may refuse or delay an
+// operation, but the table behind it is what its callers see.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,8 @@ class ForwardingTable : public Table {
 
  protected:
   Table& inner() const { return *inner_; }
+  // For an operation that may still be under way when this table is gone.
+  const std::shared_ptr<Table>& shared_inner() const { return inner_; }
 
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
   Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
@@ -35,6 +40,20 @@ class ForwardingTable : public Table {
 
  private:
   const std::shared_ptr<Table> inner_;
+};
+
+class TransparentTable : public ForwardingTable {
+ public:
+  using ForwardingTable::ForwardingTable;
+
+  std::optional<DiskUse> disk_use() const override { return inner().disk_use(); }
+  std::optional<std::uint64_t> version() const override { return inner().version(); }
+  std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
+    return inner().stamp(keys);
+  }
+  bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
+    return inner().left_alone(rows, from, to);
+  }
 };
 
 }  // namespace facetheory

@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/limited_call.h"
+#include "facetheory/table/forwarding_table.h"
 
 namespace facetheory {
 namespace {
@@ -15,39 +16,30 @@ std::string milliseconds_of(Duration limit) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";
 }
 
-class LimitedTable final : public Table {
+class LimitedTable final : public TransparentTable {
  public:
   LimitedTable(std::unique_ptr<Table> inner, TableLimits limits, boost::asio::any_io_executor executor,
                Clock& clock)
-      : inner_(std::move(inner)), limits_(std::move(limits)), executor_(std::move(executor)), clock_(clock) {}
-
-  Task<Result<void>> create() override { return inner_->create(); }
-  Task<Result<TableDescription>> describe() override { return inner_->describe(); }
-  std::optional<DiskUse> disk_use() const override { return inner_->disk_use(); }
-  std::optional<std::uint64_t> version() const override { return inner_->version(); }
-  std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
-    return inner_->stamp(keys);
-  }
-  bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
-    return inner_->left_alone(rows, from, to);
-  }
+      : TransparentTable(std::move(inner)),
+        limits_(std::move(limits)),
+        executor_(std::move(executor)),
+        clock_(clock) {}
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
-    return read(inner_->get(std::move(key), consistency));
+    return read(inner().get(std::move(key), consistency));
   }
   Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
                                                             Consistency consistency) override {
-    return read(inner_->get_all(std::move(keys), consistency));
+    return read(inner().get_all(std::move(keys), consistency));
   }
-  Task<Result<QueryPage>> do_query(Query query) override { return read(inner_->query(std::move(query))); }
-  Task<Result<ScanPage>> do_scan(Scan scan) override { return inner_->scan(std::move(scan)); }
+  Task<Result<QueryPage>> do_query(Query query) override { return read(inner().query(std::move(query))); }
   Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override {
-    return written(inner_->write(std::move(write), durability));
+    return written(inner().write(std::move(write), durability));
   }
   Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
                                             std::string client_token) override {
-    return written(inner_->transact(std::move(items), std::move(client_token)));
+    return written(inner().transact(std::move(items), std::move(client_token)));
   }
 
   template <typename T>
@@ -57,7 +49,7 @@ class LimitedTable final : public Table {
   }
   template <typename T>
   Task<Result<T>> read_within(Duration limit, Task<Result<T>> task) const {
-    auto found = co_await call_within(executor_, clock_, limit, inner_, std::move(task));
+    auto found = co_await call_within(executor_, clock_, limit, shared_inner(), std::move(task));
     if (found) co_return *std::move(found);
     co_return Error{ErrorCode::unavailable, "the table did not answer within " + milliseconds_of(limit)};
   }
@@ -74,7 +66,7 @@ class LimitedTable final : public Table {
       std::shared_ptr<PendingWrites::Place> place;
     };
     auto kept = std::make_shared<Kept>();
-    kept->table = inner_;
+    kept->table = shared_inner();
     kept->place = limits_.pending->begin(0);
     if (!kept->place)
       co_return Error{ErrorCode::unavailable, std::to_string(limits_.pending->count()) +
@@ -87,7 +79,6 @@ class LimitedTable final : public Table {
   }
 
   // Constant after construction.
-  const std::shared_ptr<Table> inner_;
   const TableLimits limits_;
   const boost::asio::any_io_executor executor_;
   Clock& clock_;

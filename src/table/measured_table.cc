@@ -9,7 +9,7 @@
 namespace facetheory {
 
 MeasuredTable::MeasuredTable(std::shared_ptr<Table> inner, StoreObserver observer, Clock& clock)
-    : ForwardingTable(std::move(inner)), observer_(std::move(observer)), clock_(clock) {}
+    : TransparentTable(std::move(inner)), observer_(std::move(observer)), clock_(clock) {}
 
 Task<Result<void>> MeasuredTable::create() {
   return measure(observer_, "create", clock_, inner().create());

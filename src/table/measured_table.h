@@ -14,21 +14,13 @@
 
 namespace facetheory {
 
-class MeasuredTable final : public ForwardingTable {
+class MeasuredTable final : public TransparentTable {
  public:
   // The clock must outlive the table.
   MeasuredTable(std::shared_ptr<Table> inner, StoreObserver observer, Clock& clock = system_clock());
 
   Task<Result<void>> create() override;
   Task<Result<TableDescription>> describe() override;
-  std::optional<DiskUse> disk_use() const override { return inner().disk_use(); }
-  std::optional<std::uint64_t> version() const override { return inner().version(); }
-  std::optional<std::uint64_t> stamp(const std::vector<Key>& keys) const override {
-    return inner().stamp(keys);
-  }
-  bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
-    return inner().left_alone(rows, from, to);
-  }
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
