@@ -27,8 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -43,7 +41,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLargest = std::size_t{4} << 20;
 constexpr std::size_t kHeadLimit = std::size_t{64} * 1024;
 
-// What the first segment of a path asks for.
+// The first segment of a path asks for this.
 struct Order {
   std::size_t bytes = 0;
   unsigned age = 86400;
@@ -205,8 +203,6 @@ class Server {
 
   void accept_all() {
     for (int socket = 0; (socket = listener_.accept()) >= 0;) {
-      const int on = 1;
-      setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       connections_[socket] = {.id = ++last_id_, .in = {}, .out = {}};
       listener_.watch(socket, EPOLL_CTL_ADD, EPOLLIN);
     }

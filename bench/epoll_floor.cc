@@ -48,7 +48,7 @@ class Server {
  public:
   Server(std::uint16_t port, std::vector<Page> pages)
       : pages_(std::move(pages)), listener_("epoll_floor", port) {
-    // As in src/server/http_server.cc.
+    // src/server/http_server.cc does the same, and says why.
     setsockopt(listener_.native(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   }
 
@@ -67,8 +67,6 @@ class Server {
  private:
   void accept_all() {
     for (int socket = 0; (socket = listener_.accept()) >= 0;) {
-      const int on = 1;
-      setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       const auto index = static_cast<std::size_t>(socket);
       if (connections_.size() <= index) connections_.resize(index + 1);
       connections_[index] = std::make_unique<Connection>();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -33,8 +34,13 @@ class EpollListener {
   // Accepted sockets inherit what is set here.
   int native() const { return listener_; }
 
-  // A connection that waits, or -1.
-  int accept() const { return accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK); }
+  // A connection that waits, whose answers are sent at once, or -1.
+  int accept() const {
+    const int socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK);
+    const int on = 1;
+    if (socket >= 0) setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return socket;
+  }
 
   void watch(int socket, int operation, std::uint32_t events) const {
     epoll_event event{.events = events, .data = {.fd = socket}};
