@@ -39,6 +39,20 @@ class LmdbProcessesTest : public ::testing::Test {
     return std::make_unique<ChildProcess>(std::move(arguments));
   }
 
+  void eight_count_to_ten_thousand(const std::vector<std::string>& more) {
+    std::vector<std::string> command = {COUNTER_WORKER, "lmdb:" + directory(), "1250"};
+    command.insert(command.end(), more.begin(), more.end());
+    std::vector<std::unique_ptr<ChildProcess>> workers;
+    for (int i = 0; i < 8; ++i)
+      workers.push_back(std::make_unique<ChildProcess>(command));
+    for (const auto& worker : workers)
+      EXPECT_EQ(worker->wait(120s), 0) << worker->output();
+    const std::unique_ptr<Table> table = open();
+    const std::optional<Item> counter = get(*table, counter_key());
+    ASSERT_TRUE(counter);
+    EXPECT_EQ(counter->attributes, (Attributes{{"n", 10000}}));
+  }
+
   static std::optional<Item> get(Table& table, const Key& key) {
     Result<std::optional<Item>> item = run(table.get(key, Consistency::strong));
     if (!item) throw std::runtime_error(to_string(item.error()));
@@ -112,17 +126,7 @@ TEST_F(LmdbProcessesTest, FiftyKilledWritersLoseNothingThatWasAcknowledgedAndBlo
 }
 
 TEST_F(LmdbProcessesTest, EightProcessesIncrementOneCounterTenThousandTimesExactly) {
-  std::vector<std::unique_ptr<ChildProcess>> workers;
-  for (int i = 0; i < 8; ++i) {
-    workers.push_back(std::make_unique<ChildProcess>(
-        std::vector<std::string>{COUNTER_WORKER, "lmdb:" + directory(), "1250"}));
-  }
-  for (const auto& worker : workers)
-    EXPECT_EQ(worker->wait(120s), 0) << worker->output();
-  const std::unique_ptr<Table> table = open();
-  const std::optional<Item> counter = get(*table, counter_key());
-  ASSERT_TRUE(counter);
-  EXPECT_EQ(counter->attributes, (Attributes{{"n", 10000}}));
+  eight_count_to_ten_thousand({});
 }
 
 TEST_F(LmdbProcessesTest, FiftyKilledRenderersLeaveTheirLeaseOrTheirPageAndNeverBothOrNeither) {
@@ -172,17 +176,7 @@ TEST_F(LmdbProcessesTest, FiftyKilledRenderersLeaveTheirLeaseOrTheirPageAndNever
 }
 
 TEST_F(LmdbProcessesTest, EightProcessesIncrementALeaseTenThousandTimesExactly) {
-  std::vector<std::unique_ptr<ChildProcess>> workers;
-  for (int i = 0; i < 8; ++i) {
-    workers.push_back(std::make_unique<ChildProcess>(
-        std::vector<std::string>{COUNTER_WORKER, "lmdb:" + directory(), "1250", "lease"}));
-  }
-  for (const auto& worker : workers)
-    EXPECT_EQ(worker->wait(120s), 0) << worker->output();
-  const std::unique_ptr<Table> table = open();
-  const std::optional<Item> counter = get(*table, counter_key());
-  ASSERT_TRUE(counter);
-  EXPECT_EQ(counter->attributes, (Attributes{{"n", 10000}}));
+  eight_count_to_ten_thousand({"lease"});
 }
 
 TEST_F(LmdbProcessesTest, AFullDiskRefusesTheRowAndNotTheLeaseBesideIt) {

@@ -160,13 +160,15 @@ std::uint16_t Listener::port() const {
   return ntohs(address.sin_port);
 }
 
-void open_control_port(Loop& loop, std::function<std::string(const std::vector<std::string>&)> obey,
-                       std::uint16_t& port) {
+void run_under_control(Loop& loop, std::uint16_t port,
+                       std::function<std::string(const std::vector<std::string>&)> obey) {
   const auto listener = std::make_shared<Listener>(0, [&loop, obey = std::move(obey)](int socket) {
     loop.watch(std::make_shared<ControlConnection>(loop, socket, obey), EPOLLIN);
   });
-  port = listener->port();
   loop.watch(listener, EPOLLIN);
+  std::printf("%u %u\n", port, listener->port());
+  std::fflush(stdout);
+  loop.run();
 }
 
 int begin_to_connect(std::uint16_t port) {

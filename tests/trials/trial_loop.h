@@ -77,9 +77,10 @@ class Listener : public Watched {
   std::function<void(int)> take_;
 };
 
-// Answers each line with what `obey` returns. Connections stay open until the other side closes them.
-void open_control_port(Loop& loop, std::function<std::string(const std::vector<std::string>& words)> obey,
-                       std::uint16_t& port);
+// Opens a control port, prints `port` and that one, and runs until the loop is stopped. Each line on the control port
+// is answered with what `obey` returns. Connections stay open until the other side closes them.
+void run_under_control(Loop& loop, std::uint16_t port,
+                       std::function<std::string(const std::vector<std::string>& words)> obey);
 
 // A non-blocking socket that connects to a port of 127.0.0.1, or -1.
 int begin_to_connect(std::uint16_t port);

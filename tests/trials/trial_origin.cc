@@ -27,7 +27,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <random>
 #include <string>
@@ -51,7 +50,7 @@ constexpr std::array<std::string_view, 11> kFaults = {"none",         "refuse", 
                                                       "short_length", "surplus", "close_idle"};
 constexpr std::size_t kOneSegment = 16384;  // What surely arrives in one piece on the loopback interface.
 constexpr int kTricklePieces = 8;
-constexpr std::uint64_t kLateAnswers = 4;  // Of a hundred, with --jitter.
+constexpr std::uint64_t kLateAnswers = 4;  // With --jitter, so many in a hundred are late.
 
 class OriginConnection;
 
@@ -75,7 +74,7 @@ struct Origin {
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
 };
 
-// What the path says about the page's lifetime.
+// The path says how long the page lives.
 std::string cache_control_of(std::string_view path) {
   for (const std::string_view mark : {"/w", "/s"}) {
     const std::size_t at = path.find(mark);
@@ -365,12 +364,8 @@ int serve(const Options& options) {
   origin.jitter = options.number("jitter");
   origin.port = static_cast<std::uint16_t>(options.number("port"));
   appear(origin);
-  std::uint16_t control = 0;
-  open_control_port(
-      origin.loop, [&origin](const std::vector<std::string>& words) { return obey(origin, words); }, control);
-  std::printf("%u %u\n", origin.port, control);
-  std::fflush(stdout);
-  origin.loop.run();
+  run_under_control(origin.loop, origin.port,
+                    [&origin](const std::vector<std::string>& words) { return obey(origin, words); });
   return 0;
 }
 

@@ -17,7 +17,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -51,7 +50,7 @@ constexpr std::string_view kBusy =
 
 constexpr std::array<std::string_view, 5> kMethods = {"GET ", "HEAD ", "PUT ", "POST ", "DELETE "};
 
-// Of DynamoDB, whose requests are all POST, the target says so; of S3 the method.
+// DynamoDB's requests are all POST, and the target says so; S3's method does.
 bool is_write(const Head& head) {
   const std::string_view target = head.field("x-amz-target");
   if (!target.empty())
@@ -94,7 +93,7 @@ class Pipe : public Watched {
   }
 
  protected:
-  // What has arrived; nothing where the other side has closed or broken the connection.
+  // The bytes that have arrived; none when the other side has closed or broken the connection.
   std::string arrived() {
     std::array<char, 65536> piece;
     const ssize_t got = recv(descriptor(), piece.data(), piece.size(), 0);
@@ -228,7 +227,7 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
     upstream->write_all(bytes);
   }
 
-  // In place of the store. Each request that is complete gets its refusal.
+  // Answers in place of the store. Each request that is complete gets its refusal.
   void answer_requests() {
     for (Head head = head_in(asked_); head.size > 0; head = head_in(asked_)) {
       const std::string length(head.field("content-length"));
@@ -250,8 +249,8 @@ class RelayedClient : public Pipe, public std::enable_shared_from_this<RelayedCl
   std::weak_ptr<Upstream> upstream_;
   std::string held_;           // Until the store no longer hangs.
   std::string asked_;          // Requests that are answered here.
-  std::string begun_;          // Of a request that may be a write.
-  std::size_t body_left_ = 0;  // Of one that is none, and goes through.
+  std::string begun_;          // The bytes of a request that may be a write.
+  std::size_t body_left_ = 0;  // So much of a request that is no write has still to go through.
   Clock::time_point passes_at_;
 };
 
@@ -320,12 +319,8 @@ int serve(const Options& options) {
   relay.upstream = static_cast<std::uint16_t>(options.number("upstream"));
   relay.port = static_cast<std::uint16_t>(options.number("port"));
   appear(relay);
-  std::uint16_t control = 0;
-  open_control_port(
-      relay.loop, [&relay](const std::vector<std::string>& words) { return obey(relay, words); }, control);
-  std::printf("%u %u\n", relay.port, control);
-  std::fflush(stdout);
-  relay.loop.run();
+  run_under_control(relay.loop, relay.port,
+                    [&relay](const std::vector<std::string>& words) { return obey(relay, words); });
   return 0;
 }
 
