@@ -918,7 +918,7 @@ def the_progress_of_a_pass_is_shown_on_a_terminal(cli):
 
     answer, shown = on_a_terminal("--limit", "1")
     same((answer["closed"], "0 %" in shown or "[#" in shown, shown.endswith("\r\x1b[K")), (1, True, True))
-    # Of a pass that goes on nobody can say how much of the table is behind it.
+    # Nobody can say how much of the table is behind a pass that goes on.
     answer, shown = on_a_terminal("--after", answer["after"])
     same((answer["closed"], "%" in shown, "closed 2" in shown), (2, False, True))
     answer, shown = on_a_terminal()
@@ -1227,6 +1227,57 @@ def unnamed(cli, **variables):
     return other
 
 
+OPTION = ("--table", "lmdb:of-option/t", "--bodies", "file:of-option/b")
+EMPTY = ("--config", "empty.toml")
+VARIABLES = {"FACETHEORY_TABLE": "lmdb:of-variable/t", "FACETHEORY_BODIES": "file:of-variable/b"}
+SPECIFIED = {"FACETHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_ISR_BUCKET": "bucket"}
+PREFIXED = SPECIFIED | {"FACETHEORY_ISR_PREFIX": "p"}
+FOREIGN = {"APPTHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_BODIES": "s3://b/p"}
+DYNAMODB = f"dynamodb:{TABLE}"
+# Words and environment of a command, then its table, what named that, its bodies and what named those. HERE is the
+# folder in which it runs.
+CHOICES = (
+    (OPTION, VARIABLES | SPECIFIED, "lmdb:HERE/of-option/t", "--table", "file:HERE/of-option/b", "--bodies"),
+    (("--data", "of-option"), VARIABLES, "lmdb:HERE/of-option/table", "--data", "lmdb:HERE/of-option/bodies", "--data"),
+    (
+        (*OPTION[:2], "--data", "of-option"),
+        VARIABLES,
+        "lmdb:HERE/of-option/t",
+        "--table",
+        "lmdb:HERE/of-option/bodies",
+        "--data",
+    ),
+    (
+        (),
+        VARIABLES | SPECIFIED,
+        "lmdb:HERE/of-variable/t",
+        "FACETHEORY_TABLE",
+        "file:HERE/of-variable/b",
+        "FACETHEORY_BODIES",
+    ),
+    (
+        (),
+        SPECIFIED,
+        "lmdb:HERE/of-file/t",
+        "table in facetheory.toml:2",
+        "file:HERE/of-file/b",
+        "bodies in facetheory.toml:3",
+    ),
+    (
+        ("--config", "data.toml"),
+        SPECIFIED,
+        "lmdb:HERE/of-data/table",
+        "data in data.toml:1",
+        "lmdb:HERE/of-data/bodies",
+        "data in data.toml:1",
+    ),
+    (EMPTY, SPECIFIED, DYNAMODB, "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/isr", "FACETHEORY_ISR_BUCKET"),
+    (EMPTY, PREFIXED, DYNAMODB, "FACETHEORY_CACHE_TABLE_NAME", "s3://bucket/p", "FACETHEORY_ISR_BUCKET"),
+    (EMPTY, FOREIGN, DYNAMODB, "APPTHEORY_CACHE_TABLE_NAME", "s3://b/p", "FACETHEORY_BODIES"),
+    (EMPTY, {}, "lmdb:HERE/facetheory-data/table", "the default", "lmdb:HERE/facetheory-data/bodies", "the default"),
+)
+
+
 def one_rule_chooses_the_stores(cli):
     cli.file(
         "facetheory.toml", b"# The gateway's.\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n[routes.mistake\n"
@@ -1239,105 +1290,18 @@ def one_rule_chooses_the_stores(cli):
     )
     cli.file("data.toml", b"data = 'of-data'\n")
     cli.file("empty.toml", b"origin = 'http://127.0.0.1:1'\n")
-    specified = {"FACETHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_ISR_BUCKET": "bucket"}
-    variables = {"FACETHEORY_TABLE": "lmdb:of-variable/t", "FACETHEORY_BODIES": "file:of-variable/b"}
-
-    def here(path):
-        return f"{cli.folder.resolve()}/{path}"
-
-    option = ("--table", "lmdb:of-option/t", "--bodies", "file:of-option/b")
-    for words, environment, table, table_by, bodies, bodies_by in (
-        (
-            option,
-            variables | specified,
-            f"lmdb:{here('of-option/t')}",
-            "--table",
-            f"file:{here('of-option/b')}",
-            "--bodies",
-        ),
-        (
-            ("--data", "of-option"),
-            variables,
-            f"lmdb:{here('of-option/table')}",
-            "--data",
-            f"lmdb:{here('of-option/bodies')}",
-            "--data",
-        ),
-        (
-            (*option[:2], "--data", "of-option"),
-            variables,
-            f"lmdb:{here('of-option/t')}",
-            "--table",
-            f"lmdb:{here('of-option/bodies')}",
-            "--data",
-        ),
-        (
-            (),
-            variables | specified,
-            f"lmdb:{here('of-variable/t')}",
-            "FACETHEORY_TABLE",
-            f"file:{here('of-variable/b')}",
-            "FACETHEORY_BODIES",
-        ),
-        (
-            (),
-            specified,
-            f"lmdb:{here('of-file/t')}",
-            "table in facetheory.toml:2",
-            f"file:{here('of-file/b')}",
-            "bodies in facetheory.toml:3",
-        ),
-        (
-            ("--config", "data.toml"),
-            specified,
-            f"lmdb:{here('of-data/table')}",
-            "data in data.toml:1",
-            f"lmdb:{here('of-data/bodies')}",
-            "data in data.toml:1",
-        ),
-        (
-            ("--config", "empty.toml"),
-            specified,
-            f"dynamodb:{TABLE}",
-            "FACETHEORY_CACHE_TABLE_NAME",
-            "s3://bucket/isr",
-            "FACETHEORY_ISR_BUCKET",
-        ),
-        (
-            ("--config", "empty.toml"),
-            specified | {"FACETHEORY_ISR_PREFIX": "p"},
-            f"dynamodb:{TABLE}",
-            "FACETHEORY_CACHE_TABLE_NAME",
-            "s3://bucket/p",
-            "FACETHEORY_ISR_BUCKET",
-        ),
-        (
-            ("--config", "empty.toml"),
-            {"APPTHEORY_CACHE_TABLE_NAME": TABLE, "FACETHEORY_BODIES": "s3://b/p"},
-            f"dynamodb:{TABLE}",
-            "APPTHEORY_CACHE_TABLE_NAME",
-            "s3://b/p",
-            "FACETHEORY_BODIES",
-        ),
-        (
-            ("--config", "empty.toml"),
-            {},
-            f"lmdb:{here('facetheory-data/table')}",
-            "the default",
-            f"lmdb:{here('facetheory-data/bodies')}",
-            "the default",
-        ),
-    ):
+    here = str(cli.folder.resolve())
+    for words, environment, table, table_by, bodies, bodies_by in CHOICES:
         answer = unnamed(cli, **environment)("table", "describe", *words).is_(
-            "done", table_by=table_by, bodies=bodies, bodies_by=bodies_by
+            "done", table_by=table_by, bodies=bodies.replace("HERE", here), bodies_by=bodies_by
         )
-        same(answer["uri"].replace("lmdb:./", "lmdb:"), table)
+        same(answer["uri"].replace("lmdb:./", "lmdb:"), table.replace("HERE", here))
     # The gateway, by the same rule, of a file that is right in all of it.
     cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n")
     for words, environment, table, bodies in (
-        ((), specified, "lmdb:of-file/t", "file:of-file/b"),
-        (option, variables, "lmdb:of-option/t", "file:of-option/b"),
-        ((), variables, "lmdb:of-variable/t", "file:of-variable/b"),
+        ((), SPECIFIED, "lmdb:of-file/t", "file:of-file/b"),
+        (OPTION, VARIABLES, "lmdb:of-option/t", "file:of-option/b"),
+        ((), VARIABLES, "lmdb:of-variable/t", "file:of-variable/b"),
     ):
         unnamed(cli, **environment)("serve", "--check-config", *words).is_("ok", table=table, bodies=bodies)
     unnamed(cli)("meta", "/x", "--config", "nowhere.toml").is_("usage", 2).says("nowhere.toml")

@@ -30,6 +30,7 @@ from dynamodb_local import (
     SECRET_KEY,
     TABLE,
     DynamoDbLocal,
+    s3rver_command,
     spawn,
 )  # pylint: disable=wrong-import-position
 
@@ -109,24 +110,7 @@ class Servers:
         )
         stack.callback(self.moto.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        self.s3rver = S3(
-            [
-                "node",
-                "--openssl-legacy-provider",
-                TESTS / "servers/node_modules/s3rver/bin/s3rver.js",
-                "--directory",
-                folder,
-                "--address",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--silent",
-                "--no-vhost-buckets",
-            ],
-            "listening on 127.0.0.1:",
-            "S3RVER",
-            "S3RVER",
-        )
+        self.s3rver = S3(s3rver_command(folder), "listening on 127.0.0.1:", "S3RVER", "S3RVER")
         stack.callback(self.s3rver.stop)
 
 

@@ -144,7 +144,7 @@ def a_command_that_cannot_be_started_is_told(cli):
     cli.file("script", b"#!/no/such/interpreter\necho page\n")
     (cli.folder / "script").chmod(0o755)
     for program, why in (("./text", "#!/bin/sh"), ("./script", "No such file")):
-        # What exec refuses no render has tried: the lease is free at once, and nobody backs off.
+        # No render has tried what exec refuses: the lease is free at once, and nobody backs off.
         cli("regenerate", "/x", "--revalidate", "1h", "--id", "job", "--", program).is_("usage", 2).says(
             f"cannot start '{program}'", why
         )
@@ -189,7 +189,7 @@ def an_etag_is_quoted(cli):
 
 
 def the_command_dies_with_a_regenerate_that_is_killed(cli):
-    # Also what has a session of its own, and what has lost its parent.
+    # A process with a session of its own ends, too, and one that has lost its parent.
     script = (
         "sleep 300 & echo $! >child; (setsid sh -c 'echo $$ >daemon; sleep 300 & echo $! >its-child; wait' &); "
         "echo $$ >pid; wait"
@@ -351,7 +351,7 @@ def a_request_under_another_policy_is_refused(cli):
         cli("request", "claim", "/x", "--id", "named", "--revalidate", "1s", "--input", f"{name}=9").is_(
             "usage", 2
         ).says("--input", name)
-    # Who claims by inputs alone, as services in other languages do, has no policy that could differ.
+    # Services in other languages claim by inputs alone, and have no policy that could differ.
     owner = cli("request", "claim", "/x", "--id", "theirs", "--input", "a=b")["owner_token"]
     cli("request", "complete", "/x", "--id", "theirs", "--token", owner, "--result", "k")
     cli("regenerate", "/x", "--id", "theirs", "--input", "a=b", "--revalidate", "9s", "--", "false").is_(

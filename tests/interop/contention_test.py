@@ -150,6 +150,54 @@ def repeated(values):
     return [f"{value} comes {count} times" for value, count in collections.Counter(values).items() if count > 1]
 
 
+def wait_for(processes, started):
+    """Until each has ended or its time is over; what went wrong."""
+    problems = []
+    for language, _, process in processes:
+        try:
+            output, _ = process.communicate(timeout=max(1, DEADLINE + 30 - (time.monotonic() - started)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+        if process.returncode != 0:
+            problems.append(f"{language} ended with {process.returncode}: {output[-500:]}")
+    return problems
+
+
+def check_publishes(check, publishes, meta, watcher):
+    check("a lease has exactly one publisher", repeated(publish["lease_token"] for publish in publishes))
+    check("no body is published twice", repeated(publish["s3_key"] for publish in publishes))
+    check(
+        "the publishes form one chain along which generated_at never goes back",
+        chain_problems(publishes, meta["s3_key"] if meta else None),
+    )
+    check(
+        "no page is older than the lease it was rendered under",
+        [publish for publish in publishes if publish["generated_at"] < publish["acquired_at"]],
+    )
+    check(
+        "readers saw META and the versions only go forward",
+        watcher.problems or ([] if watcher.looks > 10 else ["there was hardly a look"]),
+    )
+    known = {publish["s3_key"] for publish in publishes}
+    check("readers saw only pages that were published", sorted(watcher.seen_keys - known))
+
+
+def check_history(check, publishes, meta, versions, bodies):
+    """Only our own workers keep versions."""
+    known = {publish["s3_key"] for publish in publishes}
+    numbers = [row["version"] for row in versions]  # in the order of their ids, that is of time
+    check(
+        "versions rise with time and none comes twice",
+        [] if numbers and numbers == sorted(set(numbers)) else [f"versions {numbers}"],
+    )
+    check("the history is trimmed", [] if 0 < len(versions) <= HISTORY else [f"{len(versions)} versions"])
+    check("every version was published", [row for row in versions if row["s3_key"] not in known])
+    foreign = tuple(f"{language}/" for language in LANGUAGES if language != "cpp")
+    wanted = [row["s3_key"] for row in [meta, *versions] if not row["s3_key"].startswith(foreign)]
+    check("no body is missing", [key for key in wanted if not body_file(bodies, key).is_file()])
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--worker", default="build/release/tests/protocol_worker")
@@ -163,15 +211,7 @@ def main():
         folder, watcher, started = pathlib.Path(name), Watcher(table), time.monotonic()
         processes = start(options, table, folder)
         watcher.start()
-        problems = []
-        for language, cycles, process in processes:
-            try:
-                output, _ = process.communicate(timeout=max(1, DEADLINE + 30 - (time.monotonic() - started)))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                output, _ = process.communicate()
-            if process.returncode != 0:
-                problems.append(f"{language} ended with {process.returncode}: {output[-500:]}")
+        problems = wait_for(processes, started)
         seconds = time.monotonic() - started
         watcher.over.set()
         watcher.join()
@@ -188,34 +228,10 @@ def main():
             "every process did all of its cycles",
             problems or ([f"{len(publishes)} publishes"] if len(publishes) != options.cycles else []),
         )
-        check("a lease has exactly one publisher", repeated(publish["lease_token"] for publish in publishes))
-        check("no body is published twice", repeated(publish["s3_key"] for publish in publishes))
-        check(
-            "the publishes form one chain along which generated_at never goes back",
-            chain_problems(publishes, meta["s3_key"] if meta else None),
-        )
-        check(
-            "no page is older than the lease it was rendered under",
-            [publish for publish in publishes if publish["generated_at"] < publish["acquired_at"]],
-        )
-        check(
-            "readers saw META and the versions only go forward",
-            watcher.problems or ([] if watcher.looks > 10 else ["there was hardly a look"]),
-        )
-        known = {publish["s3_key"] for publish in publishes}
-        check("readers saw only pages that were published", sorted(watcher.seen_keys - known))
+        check_publishes(check, publishes, meta, watcher)
         check("no lease is left", [row for row in [table.row(PK, "LOCK")] if row])
         if "cpp" in counts:
-            numbers = [row["version"] for row in versions]  # in the order of their ids, that is of time
-            check(
-                "versions rise with time and none comes twice",
-                [] if numbers and numbers == sorted(set(numbers)) else [f"versions {numbers}"],
-            )
-            check("the history is trimmed", [] if 0 < len(versions) <= HISTORY else [f"{len(versions)} versions"])
-            check("every version was published", [row for row in versions if row["s3_key"] not in known])
-            foreign = tuple(f"{language}/" for language in LANGUAGES if language != "cpp")
-            wanted = [row["s3_key"] for row in [meta, *versions] if not row["s3_key"].startswith(foreign)]
-            check("no body is missing", [key for key in wanted if not body_file(folder / "bodies", key).is_file()])
+            check_history(check, publishes, meta, versions, folder / "bodies")
     table.stop()
     sys.exit(1 if check.failures else 0)
 

@@ -1,9 +1,10 @@
-"""Amazon's DynamoDB Local, and a proxy before it that loses answers, for tests in Python. Both end with the test."""
+"""What stands in for AWS in tests written in Python: Amazon's DynamoDB Local, s3rver, and a proxy before either that
+loses answers. All of them end with the test."""
 import json
 import os
 import pathlib
-import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -11,7 +12,12 @@ import urllib.request
 import boto3
 from botocore.config import Config
 
-SERVERS = pathlib.Path(__file__).resolve().parent.parent / "servers"
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+SERVERS = TESTS / "servers"
+sys.path.insert(0, str(TESTS / "support"))
+
+from ports import free_port  # noqa: E402
+
 ACCESS_KEY = "AKIDTESTACCESSKEY001"
 SECRET_KEY = "not/a+secret/only+for/tests/4f1c9a2e77b0d3"
 REGION = "us-east-1"
@@ -34,8 +40,7 @@ class DynamoDbLocal:
             raise SystemExit("DynamoDBLocal.jar is missing: run tools/install")
         deadline = time.monotonic() + START_DEADLINE
         for _ in range(3):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
+            port = free_port()
             self.endpoint = f"http://127.0.0.1:{port}"
             self.process = spawn(
                 [
@@ -139,16 +144,25 @@ class DynamoDbLocal:
         self.process.wait()
 
 
+def s3rver_command(folder, *more):
+    """Starts s3rver on a port of its own choice, which it prints."""
+    tool = SERVERS / "node_modules/s3rver/bin/s3rver.js"
+    if not tool.exists():
+        raise SystemExit("s3rver is missing: run tools/install")
+    words = ["node", "--openssl-legacy-provider", tool, "--directory", folder, "--address", "127.0.0.1", "--port", "0"]
+    return [*words, "--silent", "--no-vhost-buckets", *more]
+
+
 class FaultProxy:
     """tests/servers/fault_proxy.py, which says what the faults are."""
 
-    def __init__(self, upstream):
+    def __init__(self, upstream, service="dynamodb"):
         self.process = spawn(
             [
                 "/usr/bin/python3",
                 SERVERS / "fault_proxy.py",
                 "--service",
-                "dynamodb",
+                service,
                 "--upstream",
                 upstream,
                 "--access-key",

@@ -27,7 +27,7 @@ T require(Result<T> result) {
   return *std::move(result);
 }
 
-// Until somebody else's lease ends: 20 to 80 ms, so that nobody starves.
+// Somebody else's lease may have ended by then. The pause varies from 20 to 80 ms, so that nobody starves.
 void pause_a_little() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20 + uniform(system_random(), 61)));
 }

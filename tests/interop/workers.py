@@ -203,6 +203,14 @@ def example_command(language):
     return ["/usr/bin/python3", EXAMPLES / "python/worker.py"]
 
 
+def compile_in(folder, command, environment=None):
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{folder} does not compile:\n{done.stdout}{done.stderr}")
+
+
 def build_typescript():
     folder = EXAMPLES / "typescript"
     compiler = folder / "node_modules/typescript/bin/tsc"
@@ -210,16 +218,7 @@ def build_typescript():
         raise SystemExit("the packages of examples/interop/typescript are missing: run tools/install")
     # Two tests may build at the same time, so no file is seen half written.
     with tempfile.TemporaryDirectory(dir=folder / "node_modules", prefix=".build-") as temporary:
-        done = subprocess.run(
-            ["node", compiler, "--strict", "--outDir", temporary],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        if done.returncode != 0:
-            raise SystemExit(f"examples/interop/typescript does not compile:\n{done.stdout}{done.stderr}")
+        compile_in(folder, ["node", compiler, "--strict", "--outDir", temporary])
         (folder / "dist").mkdir(exist_ok=True)
         for built in pathlib.Path(temporary).glob("*.js"):
             os.replace(built, folder / "dist" / built.name)
@@ -241,16 +240,6 @@ def build_go():
     # Two tests may build at the same time: the name is given to a whole program only.
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         built = pathlib.Path(temporary) / "worker"
-        done = subprocess.run(
-            [go, "build", "-o", built, "."],
-            cwd=EXAMPLES / "go",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        if done.returncode != 0:
-            raise SystemExit(f"examples/interop/go does not build:\n{done.stderr}")
+        compile_in(EXAMPLES / "go", [go, "build", "-o", built, "."], environment)
         os.replace(built, folder / "go-worker")
     return folder / "go-worker"

@@ -16,7 +16,7 @@ from harness import HOST, LOOP, Crowd, below, check, raise_descriptor_limit, sam
 REQUEST = f"GET %s HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
 IDLE = 10_000
 BYTES_EACH = 20 * 1024
-# Of a page from memory while others misbehave. Alone it takes well below a millisecond; the machine has other things to
+# Seconds for a page from memory while others misbehave. Alone it takes less than a millisecond; the machine has more to
 # do.
 MEDIAN, WORST = 0.1, 2.0
 

@@ -27,10 +27,9 @@ import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
-SERVERS = HERE.parent / "servers"
 sys.path.insert(0, str(HERE.parent / "interop"))
 
-from dynamodb_local import ACCESS_KEY, REGION, SECRET_KEY, TABLE, DynamoDbLocal, spawn  # noqa: E402
+from dynamodb_local import DynamoDbLocal, FaultProxy, s3rver_command, spawn  # noqa: E402
 
 HOST = "site.test"  # of all requests, so that all gateways have the same keys
 DEADLINE = 30  # seconds for anything that must happen at last
@@ -538,25 +537,8 @@ class S3Server:
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
-        tool = SERVERS / "node_modules/s3rver/bin/s3rver.js"
-        if not tool.exists():
-            raise SystemExit("s3rver is missing: run tools/install")
         self.server = spawn(
-            [
-                "node",
-                "--openssl-legacy-provider",
-                tool,
-                "--directory",
-                self.folder.name,
-                "--address",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--silent",
-                "--no-vhost-buckets",
-                "--configure-bucket",
-                BUCKET,
-            ],
+            s3rver_command(self.folder.name, "--configure-bucket", BUCKET),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -564,31 +546,14 @@ class S3Server:
         port = next((line.rsplit(":", 1)[1] for line in self.server.stdout if "listening on 127.0.0.1:" in line), None)
         if port is None:
             raise SystemExit("s3rver did not start")
-        self.proxy = spawn(
-            [
-                "/usr/bin/python3",
-                SERVERS / "fault_proxy.py",
-                "--service",
-                "s3",
-                "--upstream",
-                f"http://127.0.0.1:{int(port)}",
-                "--access-key",
-                ACCESS_KEY,
-                "--secret-key",
-                SECRET_KEY,
-                "--region",
-                REGION,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.endpoint = "http://127.0.0.1:" + self.proxy.stdout.readline().split()[-1]
+        self.proxy = FaultProxy(f"http://127.0.0.1:{int(port)}", "s3")
+        self.endpoint = self.proxy.endpoint
 
     def stop(self):
-        for process in (self.proxy, self.server):
-            process.kill()
-            process.wait()
-            process.stdout.close()
+        self.proxy.stop()
+        self.server.kill()
+        self.server.wait()
+        self.server.stdout.close()
         self.folder.cleanup()
 
 
@@ -691,6 +656,15 @@ def run(name, case, program, stores, number):
         return f"ok {name}  ({time.monotonic() - began:.1f} s)\n"
     except Exception:  # pylint: disable=broad-except
         return f"{traceback.format_exc()}not ok {name}  ({time.monotonic() - began:.1f} s)\n"
+
+
+def on_each(stores, cases):
+    """Each case on each of the stores, for main's `more`: the case gets the store as its second parameter."""
+    return [
+        (f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
+        for name, store in stores.items()
+        for case in cases
+    ]
 
 
 def main(module, side_by_side=1, more=()):

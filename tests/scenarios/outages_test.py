@@ -98,7 +98,7 @@ def prepare(s, page):
     elsewhere = "not in memory" in words or "not known here" in words
     first = s.gateway("another", defaults=defaults, origin=ORIGIN) if elsewhere else gateway
     first.get(PATH).is_(200, "miss", 1)
-    # Until its window has ended, in whole seconds; and pointers of DynamoDB are believed for one.
+    # The window must have ended, in whole seconds; and pointers of DynamoDB are believed for one.
     if "stale" in words or s.table.startswith("dynamodb:"):
         time.sleep(2.1)
     return gateway

@@ -254,11 +254,4 @@ CASES = [
 ]
 
 if __name__ == "__main__":
-    harness.main(
-        __name__,
-        more=[
-            (f"{case.__name__.replace('_', ' ')} on {name}", lambda s, case=case, store=store: case(s, store))
-            for name, store in STORES.items()
-            for case in CASES
-        ],
-    )
+    harness.main(__name__, more=harness.on_each(STORES, CASES))
