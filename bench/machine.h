@@ -14,7 +14,7 @@ struct Machine {
   std::string processor;
   std::string kernel;
   double memory_gib = 0;
-  std::string file_system;  // Of the directory measured in.
+  std::string file_system;  // The directory measured in is on it.
 };
 
 Machine describe_machine(const std::filesystem::path& directory);

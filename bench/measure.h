@@ -28,8 +28,8 @@ struct Tally {
 struct Window {
   Tally tally;
   double seconds = 0;
-  double cpu_seconds = 0;         // Of this process and of the peer's server.
-  double server_cpu_seconds = 0;  // Of the server alone; zero for what runs in this process.
+  double cpu_seconds = 0;         // This process and the peer's server together.
+  double server_cpu_seconds = 0;  // The server alone; zero for what runs in this process.
   // Parts of the machine's processor time, 0 to 1.
   double steal = 0;  // Taken by the host.
   double others =
@@ -65,7 +65,7 @@ class Stopwatch {
   Reading begin_;
 };
 
-double median(std::vector<double> values);  // Of at least one value.
+double median(std::vector<double> values);  // There must be at least one.
 
 // Medians over the windows that count.
 struct Summary {

@@ -14,7 +14,7 @@ struct Options {
   std::filesystem::path directory;  // Files go into a fresh folder below it. Default: where this program is.
   std::vector<std::string> workloads = {"cycle", "read"};
   std::vector<std::size_t> pages = {10'000, 1'000'000};
-  std::vector<int> callers = {1, 32};  // Of cycles; reads have one.
+  std::vector<int> callers = {1, 32};  // How many cycles run at once. Reads have one caller.
   std::vector<std::string> peers = {"ours", "redis", "sqlite"};
   std::string table = "lmdb:";  // "lmdb:" alone: below the directory.
   int rounds = 5;

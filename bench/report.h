@@ -36,7 +36,7 @@ struct Bar {
 
 struct Report {
   Machine machine;
-  std::vector<std::string> versions;  // Of the peers.
+  std::vector<std::string> versions;  // One for each peer.
   std::string command;
   double window_seconds = 0;
   bool smoke = false;

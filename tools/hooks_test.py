@@ -51,7 +51,7 @@ def run(command, folder, path=""):
     )
 
 
-# What tools/install leaves as it is.
+# tools/install leaves these as they are.
 
 
 def a_clone_told_of_other_hooks(clone):
@@ -64,7 +64,7 @@ def a_clone_with_a_hook_of_its_own(clone):
 
 
 def a_clone_that_cannot_be_written(clone):
-    # As Git finds it while somebody else writes; to take away the right to write would not stop root.
+    # Git finds this lock while somebody else writes. To take away the right to write would not stop root.
     (clone / ".git/config.lock").write_text("")
 
 

@@ -70,7 +70,7 @@ UNBUILT = 'M("unbuilt", "isr/add.cc", "a + b", "a - b", (("src/isr/other_test",)
 GONE = 'M("what is not there", "isr/add.cc", "a * b", "a")'
 LOST = 'M("in a file that is not there", "isr/gone.cc", "a", "b")'
 
-# What it is about, the mistakes, words of the command line, its environment; its exit code and what it says.
+# Each case: what it is about, the mistakes, words of the command line, the environment; the exit code and what is said.
 CASES = [
     (
         "a mistake that a test notices is caught, and the test named",

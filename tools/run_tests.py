@@ -24,7 +24,7 @@ CORES = len(os.sched_getaffinity(0))
 DEFAULT_TIMEOUT = 300  # seconds
 SANITIZER_FACTOR = 4  # how much longer a sanitized program may take
 
-# What the developer's own set-up says must not reach the tests, least of all an account at AWS.
+# The developer's own set-up must not reach the tests, least of all an account at AWS.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()

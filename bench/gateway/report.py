@@ -8,7 +8,7 @@ from gateway import peers
 ORDER = list(peers.ALL)
 BEGIN, END = "<!-- gateway_bench: begin -->", "<!-- gateway_bench: end -->"
 PICTURE = "images/hits.svg"
-COLUMNS = 118  # Of prose.
+COLUMNS = 118  # the width of prose
 COLOURS = {"ours": "#1b7f5c", "nginx": "#8a8f98", "haproxy": "#5b7db1", "varnish": "#c08a3e", "floor": "#c9ccd1"}
 
 

@@ -398,7 +398,7 @@ class GrowthBed:
         )
 
 
-# By name, with the part of the time that each gets.
+# Each workload has a name and gets its part of the time.
 WORKLOADS = {
     "hits": (hits, 6),
     "conditional": (conditional, 2),

@@ -55,7 +55,7 @@ Error redis_error(const std::string& what, const redisContext* context) {
 }
 
 [[noreturn]] void become_redis(const char* directory) {
-  // Only what is safe between fork and exec in a program with threads.
+  // A program with threads may do only this little between fork and exec.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (chdir(directory) == 0) execvp(kArguments[0], const_cast<char* const*>(kArguments.data()));
   _exit(127);

@@ -83,7 +83,7 @@ class SqliteWriter {
   Result<void> commit(const std::vector<SqliteOperation*>& operations);
   bool perform(SqliteOperation& operation);
 
-  // Only on the writer's thread once it runs.
+  // Once the writer's thread runs, only that thread touches these.
   SqliteDatabase database_;
   SqliteStatement begin_, commit_, acquire_, delete_lock_, put_meta_;
 

@@ -126,7 +126,7 @@ Task<std::optional<T>> optionally(Task<T> task) {
   co_return co_await std::move(task);
 }
 
-// Before any result is looked at: one that is an exception must not pull the ground from under those still
+// Wait before any result is looked at: one that is an exception must not pull the ground from under those still
 // running.
 template <typename T>
 void wait_for_all(const std::vector<std::future<T>>& futures) {

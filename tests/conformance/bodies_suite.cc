@@ -92,7 +92,7 @@ std::string numbered(int number) {
   return "page/" + std::string(4 - digits.size(), '0') + digits + ".html";
 }
 
-// Of that many bytes, in segments that every file system takes.
+// A key of that many bytes, in segments that every file system takes.
 std::string long_key(std::size_t size) {
   std::string key;
   while (key.size() < size)

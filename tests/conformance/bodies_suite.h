@@ -45,7 +45,7 @@ class BodiesSuite : public ::testing::TestWithParam<BodiesBackend> {
   std::string bytes(std::string key);
   // The keys of all pages of that size, in the order they came.
   std::vector<std::string> all_keys(std::size_t limit);
-  // By write, read and remove alike, with that word in the message.
+  // Write, read and remove all refuse the key, with that word in the message.
   void expect_refused(const std::string& key, const std::string& why);
   // What comes back for a body with this metadata.
   BodyMetadata round_trip(BodyMetadata metadata);

@@ -15,8 +15,8 @@
 namespace facetheory::fuzz {
 namespace {
 
-constexpr std::int64_t kFirst = -62'167'219'200;  // Of the year 0.
-constexpr std::int64_t kLast = 253'402'300'799;   // Of the year 9999.
+constexpr std::int64_t kFirst = -62'167'219'200;  // The year 0 begins.
+constexpr std::int64_t kLast = 253'402'300'799;   // The year 9999 ends.
 
 int year_of(std::int64_t time) {
   const std::chrono::sys_seconds moment{std::chrono::seconds(time)};

@@ -95,7 +95,7 @@ struct Asked {
   Headers varying;
 };
 
-// As asked_page() has it. Empty: refused, or no page.
+// The page as asked_page() has it. Empty: the request is refused, or it asks for no page.
 std::optional<Asked> page_asked_for(std::string_view method, std::string_view target, const Headers& headers,
                                     bool trusted) {
   Asked asked;

@@ -1,6 +1,6 @@
 // Input: a line with names of fields that are withheld; a response's fields; an empty line; those of a 304.
 //
-// Of a message no more goes on than concerns the next reader, and doing it twice changes nothing.
+// No more of a message goes on than concerns the next reader, and doing it twice changes nothing.
 #include <algorithm>
 #include <string>
 #include <vector>

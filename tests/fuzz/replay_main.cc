@@ -75,7 +75,7 @@ std::size_t replay(const Target& target, const std::filesystem::path& folder) {
   for (const std::filesystem::path& file : files) {
     std::snprintf(running, sizeof running, "%s", file.c_str());
     std::ifstream stream(file, std::ios::binary);
-    // On the heap and no longer than it is, so that a sanitizer sees a step beyond it.
+    // The input is copied to the heap, without spare room, so that a sanitizer sees a step beyond it.
     const std::string read{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     const std::vector<char> input(read.begin(), read.end());
     target.run({input.data(), input.size()});

@@ -45,7 +45,7 @@ void require_same(const RequestHead& a, const RequestHead& b, std::string_view s
           sentence);
 }
 
-// As a connection reads: the first bytes at once, then again only when find_head_end() says so.
+// Reads as a connection does: the first bytes at once, then again only when find_head_end() says so.
 HeadOutcome read_in_pieces(std::string_view bytes, std::size_t limit, Cuts cuts, RequestHead& head) {
   std::size_t come = std::min(cuts.next(), bytes.size());
   HeadOutcome outcome = parse_request_head(bytes.substr(0, come), limit, head);
@@ -94,7 +94,7 @@ void require_framing(const RequestHead& head) {
     require(keeps_alive(head) == (head.minor_version == 1), "the version decides where nothing else does");
 }
 
-// What was read, written by us and read again.
+// A head that was read can be written by us and read again, and is the same then.
 void require_writable(const RequestHead& head) {
   if (head.fields.size() + 2 > kMaxHeadFields) return;
   HttpRequest request;

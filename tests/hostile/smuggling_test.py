@@ -136,7 +136,7 @@ def attempt(bed, vector, path, state, way):
         same(client.answer().body, page("/after" + path), "the next answer on its connection")
         client.close()
     elif answer and answer.status < 400 and then not in (CLOSED, CUT):
-        # What follows the request may be astray: then it is refused.
+        # The bytes that follow the request may make no sense: then they are refused.
         more = client.answer()
         check(more is None or more.status >= 400, f"what follows is answered: {more}")
         client.closed()

@@ -16,7 +16,7 @@ REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ((?:/[!-\"$-~]*)|\*) HTTP/1\.1")
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-9][0-9]{2}) ([\t -~\x80-\xff]*)")
 FIELD = re.compile(rb"(" + TOKEN + rb"): ([!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 AUTHORITY = re.compile(rb"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
-# Of one connection, or known before the content: no origin must find them behind it.
+# These concern one connection, or must be known before the content: no origin may find them behind it.
 NEVER_TRAILERS = {
     b"content-length",
     b"transfer-encoding",

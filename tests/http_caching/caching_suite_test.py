@@ -18,7 +18,7 @@ import suite
 DOCUMENT = suite.ROOT / "docs/http_caching.md"
 CONFIGURATIONS = ("strict", "default")  # in the document's order
 
-# Beside what the document says.
+# The gateway needs these settings besides those that the document names.
 SETTINGS = """
 origin = "http://127.0.0.1:{origin}"
 listen = "127.0.0.1:0"

@@ -160,7 +160,7 @@ function ours (judge, cases) {
   })
 }
 
-// What is not stored has nothing else to compare.
+// A response that is not stored has nothing else to compare.
 function verdict (stored, lifetime, age, use, afterError) {
   return stored ? { stored, lifetime, age, use, afterError } : { stored }
 }

@@ -18,7 +18,7 @@ std::uint64_t seed_of_an_eviction() {
   return ++seed;
 }
 
-// On tables of their own: a sample takes whatever page there is.
+// These tests have tables of their own, because a sample takes whatever page there is.
 class EvictTest : public testing::TestWithParam<ProtocolBackend> {
  protected:
   EvictTest() { clock_.advance_on_sleep(); }

@@ -14,7 +14,7 @@ class InvalidateTest : public ProtocolSuite {
     return done([&] { return view(isr_, page_, Consistency::strong); });
   }
   PageState state() { return seen().freshness.state; }
-  // As a list of all pages has it.
+  // The page as a list of all pages has it.
   std::optional<PageState> state_in_list() {
     std::optional<PageState> found;
     const auto each = [&](PageView view) {
@@ -303,7 +303,7 @@ TEST_P(InvalidateTest, PurgeReachesAPageThatClaimsToBeFromTheFuture) {
   };
   theirs();
   EXPECT_EQ(state(), PageState::fresh);
-  done([&] { return mark_tag(isr_, "", tag("purged"), MarkKind::purge); });  // Of nobody's page.
+  done([&] { return mark_tag(isr_, "", tag("purged"), MarkKind::purge); });  // No page has that tag.
   EXPECT_EQ(state(), PageState::fresh);
   done([&] { return mark_tag(isr_, page_.tenant, tag("purged"), MarkKind::purge); });
   EXPECT_EQ(state(), PageState::missing);
@@ -416,7 +416,7 @@ TEST_P(InvalidateTest, MarksThatStandWhereTheTenantDefaultHadItsOwnStillReachIts
         worker.marks(news, MarkKind::invalidate);
         EXPECT_EQ(state(), PageState::stale);
       }
-      page_ = none;  // Of no tenant: the row was never its own.
+      page_ = none;  // It has no tenant: the row was never its own.
       theirs(news + " of none");
       put({{"TENANT#default#TAG#" + news + " of none", "META"}, {{what, now() - 50}}});
       EXPECT_EQ(state(), PageState::fresh);

@@ -262,7 +262,7 @@ TEST_P(PartnersTest, CopyOfATableIsNotThePartnerOfTheOriginalsBodies) {
   EXPECT_THAT(report.message, testing::HasSubstr("a copy of dynamodb:pages"));
   EXPECT_EQ(settled(isr_of(stores_, {"dynamodb:pages", "s3://copied/isr"})).partnership,
             Partnership::unproven);
-  // Beside bodies of its own it is a table like any other.
+  // With bodies of its own it is a table like any other.
   const ProtocolStores fresh = fresh_stores(GetParam(), clock_);
   restored.bodies = fresh.bodies;
   EXPECT_EQ(settled(isr_of(restored, {"dynamodb:pages-restored", "s3://own/isr"})).partnership,

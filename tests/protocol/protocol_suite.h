@@ -89,7 +89,7 @@ class ProtocolSuite : public testing::TestWithParam<ProtocolBackend> {
   std::int64_t now() const { return isr_.now(); }
   void advance(std::chrono::seconds by) { clock_.advance(by); }
 
-  // From the present on: DynamoDB Local deletes rows whose ttl has passed by its own clock.
+  // The clock starts at the present: DynamoDB Local deletes rows whose ttl has passed by its own clock.
   ManualClock clock_{std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())};
   SeededRandom random_;  // Every case has tokens of its own: they may share a table.
   ProtocolStores stores_;

@@ -225,7 +225,7 @@ TEST_P(PublishTest, TimeAheadOfAllClocksIsNotInherited) {
     const Published next = published({}, "over ours");
     EXPECT_TRUE(next.meta.generated_at == now() || GetParam().faulty) << ahead;
     EXPECT_LE(next.meta.generated_at, now()) << ahead;
-    // Also a guard of theirs holds again: what they render next is newer.
+    // A guard of theirs holds again, too: what they render next is newer.
     EXPECT_LT(*number("META", "generated_at"), now() + 1);
   }
 }

@@ -65,7 +65,7 @@ TEST_P(ReleasedBodiesTest, BodiesOfKeptVersionsStayAndThoseOfTrimmedOnesGo) {
 }
 
 TEST_P(ReleasedBodiesTest, BodyThatAVersionNamesIsReleasedWithTheVersionAndNotBefore) {
-  // Or it could go too soon after META named it for the last time: after a purge, a rollback to it and another purge.
+  // Else it could go too soon after META named it for the last time: after a purge, a rollback to it and another purge.
   PublishOptions options;
   options.history = 1;
   const std::string body = s3_key_of(published(options, "one"));

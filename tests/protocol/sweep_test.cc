@@ -16,7 +16,7 @@ class SweepTest : public testing::TestWithParam<ProtocolBackend> {
  protected:
   SweepTest() {
     clock_.advance_on_sleep();
-    // As whoever opens them to write does.
+    // Whoever opens stores to write settles this first.
     if (!run(settle_partners(isr_)).may_delete()) throw std::runtime_error("they are strangers");
   }
 
@@ -244,7 +244,7 @@ TEST_P(SweepTest, OneNodeSweepsAtATime) {
   published("/p", "two");
   clock_.advance(seconds(3601));
   std::optional<Result<SweepOutcome>> other;
-  // In the middle of the first, the second comes.
+  // The second comes in the middle of the first.
   MeddledTable meddled(*stores_.table);
   meddled.before_transact = [&](const std::vector<TransactItem>&) -> Task<Result<void>> {
     if (!other) other = co_await sweep_alone(isr_, {}, "second");

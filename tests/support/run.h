@@ -21,7 +21,7 @@ boost::asio::any_io_executor executor();
 // Starts the task; the future has what it throws.
 std::future<void> start(Task<void> task);
 
-// For co_spawn, which makes an empty T when the coroutine throws, and a Result cannot be empty.
+// co_spawn makes an empty T when the coroutine throws, and a Result cannot be empty.
 template <typename T>
 Task<std::optional<T>> as_optional(Task<T> task) {
   co_return co_await std::move(task);

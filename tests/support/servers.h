@@ -20,7 +20,7 @@
 namespace facetheory::test {
 
 // A child process: killed and reaped by the destructor, and killed by the kernel if this process dies first.
-// What it prints is collected. Not for children that fork.
+// What it prints is collected. It must not fork: nothing would end its own children.
 class ChildProcess {
  public:
   // The first word is looked up in PATH.
@@ -43,7 +43,7 @@ class ChildProcess {
   std::unique_ptr<State> state_;
 };
 
-// What the proxy accepts; the servers behind it accept anything.
+// The proxy accepts these alone; the servers behind it accept anything.
 inline constexpr std::string_view kTestAccessKey = "AKIDTESTACCESSKEY001";
 inline constexpr std::string_view kTestSecretKey = "not/a+secret/only+for/tests/4f1c9a2e77b0d3";
 inline constexpr std::string_view kTestRegion = "us-east-1";
@@ -146,7 +146,7 @@ class FaultProxy {
   FaultProxy(std::string service, const std::string& upstream, std::string session_token = {});
 
   const std::string& endpoint() const { return endpoint_; }
-  // For a client that is to use this proxy.
+  // A client with this environment uses this proxy.
   Environment environment() const;
 
   void inject(const FaultRule& rule);

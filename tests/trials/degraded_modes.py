@@ -157,12 +157,12 @@ def start_again(bed):
 
 # --- Loads ---
 
-# Where a miss takes long, so many hits come between that a million answers take minutes; misses are as many as
-# otherwise.
+# For trials in which a miss takes long: so many hits come between that a million answers take minutes. Misses are as
+# many as otherwise.
 SLOW = {"hot": 96, "pass": 1, "again": 1}
-# Where pages are stored, fewer new ones, so that a million answers fit on the disk.
+# Trials that store pages ask for fewer new ones, so that a million answers fit on the disk.
 STORED = {"hot": 60, "pass": 10, "again": 15}
-# Where each page that is read is waited for now and then, readers enough for a million answers.
+# Trials in which readers must wait now and then have enough of them for a million answers.
 MANY = 200
 
 ONE_ROUND = 3  # seconds, of Flapping with seven steps

@@ -5,7 +5,7 @@
 //              [--hot 30] [--again 10] [--pass 0] [--hot-pages 100] [--hosts 4] [--abandon 0]
 //              [--late 5000] [--give-up 30000] [--short no] [--tally FIELD] [--readers 0] [--change 0] [--private 0]
 //
-// Of a hundred requests, --hot ask for one of --hot-pages pages that everybody asks for (fresh for a second, or an
+// In a hundred requests, --hot ask for one of --hot-pages pages that everybody asks for (fresh for a second, or an
 // hour, or for a second and then stale), --again for one of the 64 new pages that were asked for last, --pass for one
 // whose path begins with /pass/, --change change (POST) one of the 8 new pages that were asked for last, the others ask
 // for a page that nobody ever asked for, of which --private of a hundred are private. --abandon requests of a hundred
@@ -50,9 +50,9 @@ namespace {
 
 constexpr std::size_t kRemembered = 64;  // New pages that may be asked for again,
 constexpr std::size_t kChanged = 8;      // and that may be changed, some while they are rendered.
-// Of the hot pages, as trial_origin reads them: a second, a second and stale after that, an hour.
+// The hot pages live for a second, for a second and stale after that, or for an hour, as trial_origin reads this.
 constexpr std::array<std::string_view, 3> kLifetimes = {"/w1", "/s1", "/w3600"};
-constexpr std::size_t kNeverStale = 0;  // Of these: after its second somebody has to wait for it.
+constexpr std::size_t kNeverStale = 0;  // The first of these: after its second somebody has to wait for it.
 constexpr std::size_t kLargestAnswer = 1 << 20;
 
 // Reads one answer in pieces. What is left over after its end was not asked for.
@@ -189,7 +189,7 @@ struct Counts {
   Clock::duration longest_gap{0};
 };
 
-// Which page to ask for next.
+// Decides which page to ask for next.
 class Pages {
  public:
   struct Choice {
@@ -409,7 +409,7 @@ class LoadConnection : public Watched, public std::enable_shared_from_this<LoadC
 
   void wrong(const std::string& what) { load_.wrong(what, choice_.host + choice_.path, answer_, expected_); }
 
-  // What there is of an answer must be of the right page.
+  // As much of an answer as there is must be of the right page.
   bool belongs_here(bool is_whole) const {
     const std::string& body = answer_.body();
     if (!answer_.page_field().empty() && answer_.page_field() != choice_.host + choice_.path) return false;
