@@ -155,7 +155,7 @@ MISTAKES = [
     Mistake(
         "not keeping a request while its page is waited for",
         "isr/regenerate.cc",
-        "if (claim_ && !co_await keep_claim()) continue;",
+        "if (claim_ && !co_await extend_claim()) continue;",
         "",
     ),
     Mistake(
@@ -203,19 +203,8 @@ MISTAKES = [
     Mistake(
         "invalidating a page and leaving its lease",
         "isr/invalidate.cc",
-        "    items.emplace_back(Delete{lock_key(page.pk)});\n"
-        "    auto transacted = co_await transact_repeatedly(isr, std::move(items));\n"
-        "    if (!transacted) co_return std::move(transacted).error();\n"
-        "    if (std::holds_alternative<Committed>(transacted->outcome)) {\n"
-        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n"
-        "    co_await pause(isr, attempt);\n  }\n"
-        "  co_return restless(page);\n}\n\nTask<Result<Invalidated>> purge",
-        "    auto transacted = co_await transact_repeatedly(isr, std::move(items));\n"
-        "    if (!transacted) co_return std::move(transacted).error();\n"
-        "    if (std::holds_alternative<Committed>(transacted->outcome)) {\n"
-        "      co_return Invalidated{meta->has_value(), lock->has_value()};\n    }\n"
-        "    co_await pause(isr, attempt);\n  }\n"
-        "  co_return restless(page);\n}\n\nTask<Result<Invalidated>> purge",
+        "items.emplace_back(Delete{lock_key(page.pk)});",
+        "",
     ),
     Mistake(
         "invalidating without a look at whether META appeared",
@@ -280,8 +269,8 @@ MISTAKES = [
     Mistake(
         "claiming a request whatever its inputs",
         "isr/requests.cc",
-        "if (!same) co_return RequestMismatch",
-        "if (false) co_return RequestMismatch",
+        "if (!same) co_return Ended(RequestMismatch",
+        "if (false) co_return Ended(RequestMismatch",
     ),
     Mistake(
         "taking a request over from a worker that lives",
@@ -310,7 +299,7 @@ MISTAKES = [
     Mistake(
         "storing what is not to be stored",
         "isr/regenerate.cc",
-        "if (!(*rendered)->store) co_return",
+        "if (rendered->as == RenderedAs::transient) co_return",
         "if (false) co_return",
     ),
     Mistake(
@@ -346,7 +335,7 @@ MISTAKES = [
     Mistake(
         "publishing the answer of a render that failed",
         "isr/regenerate.cc",
-        "if (*rendered && (*rendered)->failed) {",
+        "if (rendered->as == RenderedAs::failed) {",
         "if (false) {",
     ),
     Mistake(
@@ -403,8 +392,8 @@ MISTAKES = [
     Mistake(
         "withdrawing a page because there is no room",
         "cache/flights.cc",
-        "if (!is_new || !rendered.store",
-        "if (!rendered.store",
+        "if (!is_new || rendered.as != RenderedAs::page",
+        "if (rendered.as != RenderedAs::page",
     ),
     Mistake(
         "sweeping beside another node",
@@ -482,13 +471,13 @@ MISTAKES = [
     Mistake(
         "rolling back to a pointer of another form",
         "isr/history.cc",
-        "if (*here) meta.s3_key = isr.bodies.reference(ours);",
+        "if (*here) s3_key = isr.bodies.reference(ours);",
         "",
     ),
     Mistake(
         "publishing what an origin calls stale",
         "gateway/origin_render.cc",
-        "if (!result.failed && is_called_stale(answer.headers)) call_stale(result);",
+        "if (result.as != RenderedAs::failed && is_called_stale(answer.headers)) call_stale(result);",
         "",
     ),
     Mistake(
@@ -1024,7 +1013,7 @@ MISTAKES = [
     Mistake(
         "leasing for as long as visitors wait",
         "cache/page_policy.h",
-        "std::chrono::seconds lease{10};",
+        "std::chrono::seconds lease = kDefaultLease;",
         "std::chrono::seconds lease{30};",
         (("src/site/site_test",),),
         ("site",),

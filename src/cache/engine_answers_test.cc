@@ -17,14 +17,14 @@ class EngineAnswersTest : public test::EngineFixture {
   Renderer private_renderer() {
     return [this](RenderContext) -> Task<Result<Rendered>> {
       Rendered page = rendered(++renders_);
-      page.store = false;
+      page.as = RenderedAs::transient;
       co_return page;
     };
   }
   Renderer private_behind_a_gate() {
     return [this](RenderContext) -> Task<Result<Rendered>> {
       Rendered page = rendered(++renders_);
-      page.store = false;
+      page.as = RenderedAs::transient;
       rendering_.set();
       co_await gate_.wait(system_clock(), 10s);
       co_return page;
@@ -36,7 +36,7 @@ class EngineAnswersTest : public test::EngineFixture {
       Rendered page = rendered(++renders_);
       page.body.bytes = "sorry";
       page.body.metadata.status = 503;
-      page.failed = true;
+      page.as = RenderedAs::failed;
       co_return page;
     };
   }
@@ -118,7 +118,7 @@ TEST_F(EngineAnswersTest, PageThatSomebodyElseStoredIsServedAlthoughItWasNotStor
 
 TEST_F(EngineAnswersTest, OfPagesThatAreNotStoredOnlySoManyAreRemembered) {
   EngineOptions options;
-  options.passes = 1;
+  options.transient_pages = 1;
   const auto forgetful = node(options);
   serving(*forgetful, request(), private_renderer());
   const Page first = std::exchange(page_, *page_of("/another"));

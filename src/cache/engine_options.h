@@ -22,22 +22,26 @@ struct PreparedBody {
   std::atomic<bool>* touched = nullptr;
 };
 
+inline constexpr int kDefaultRenders = 64;
+inline constexpr int kDefaultQueuedRenders = 2000;
+
 struct EngineOptions {
-  Duration pointer_ttl{0};  // How long a pointer is trusted without asking the table; 0: never.
+  Duration pointer_ttl{0};              // How long a pointer is trusted without asking the table; 0: never.
   std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
-  std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
+  std::size_t pointers = 100'000;       // Pages whose last pointer is remembered.
   // At once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is kept for
   // requests that wait while renders that nobody waits for hold others.
-  int renders = 64;
-  std::size_t queued_renders =
-      2000;                   // That wait for their turn, for requests; and as many of the background.
+  int renders = kDefaultRenders;
+  // So many wait for their turn for requests; and as many of the background.
+  std::size_t queued_renders = kDefaultQueuedRenders;
   int uncached_renders = 16;  // At once, while a store is away that the page would need.
   // Pages that were rendered and are being stored, and what their bodies take. Beyond either a render keeps its turn
   // until its page is stored.
   std::size_t storing = 64;
   std::size_t storing_bytes = std::size_t{64} << 20;
-  Duration pass_for = std::chrono::seconds(10);  // How long it is remembered that a page is not stored,
-  std::size_t passes = 10'000;                   // and of how many.
+  Duration transient_for =
+      std::chrono::seconds(10);          // How long a page that was not to be stored is taken for
+  std::size_t transient_pages = 10'000;  // transient, and how many are remembered.
   // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the
   // bodies after so many of their own. Where writes have failed so often, or two of them have hung, nothing is rendered
   // for storing until one that was tried has succeeded; what the store has is served.

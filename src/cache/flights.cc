@@ -27,7 +27,8 @@ constexpr std::chrono::seconds kBackgroundPatience{30};
 constexpr std::chrono::seconds kStoresLimit{120};
 // A step of a flight that takes longer, and is none of those that take long by nature, waits for a store that hangs.
 constexpr std::chrono::milliseconds kStorePatience{500};
-constexpr std::chrono::seconds kDrainLooks{1};  // Between two, at what is still to be waited for.
+constexpr std::chrono::seconds kDrainStep{
+    1};  // Overdue flights are looked for so often while the others end.
 
 bool marked_stale(const Isr& isr, const Pointer& pointer) {
   const std::int64_t now = isr.now();
@@ -106,7 +107,7 @@ Boarding Flights::board(Errand errand) {
     boarding.began = !slot;
     if (slot) {
       slot->joined = true;
-      boarding.may_be_published = slot->render_ended;
+      boarding.may_be_published = slot->render == Flight::Render::ended;
     } else {
       const Duration patience = std::max<Duration>(request.policy.wait_limit, kBackgroundPatience);
       slot = std::make_shared<Flight>(request, isr_.clock.monotonic(), Turns::place(patience));
@@ -152,7 +153,7 @@ void Seat::leave() {
 
 bool Flights::has_rendered_page(const Flight& flight) const {
   const std::lock_guard lock(mutex_);
-  return flight.has_page;
+  return flight.rendered && flight.rendered->as == RenderedAs::page;
 }
 
 bool Flights::found_no_room(const Flight& flight) const {
@@ -162,28 +163,28 @@ bool Flights::found_no_room(const Flight& flight) const {
 
 std::pair<BodyPointer, MetaRow> Flights::rendered_page(Flight& flight) const {
   const std::lock_guard lock(mutex_);
-  if (!flight.has_page) return {};
+  if (!flight.rendered || flight.rendered->as != RenderedAs::page) return {};
   prepare_rendered(flight);
-  return {flight.rendered, flight.would_be};
+  return {flight.rendered->body, flight.rendered->would_be};
 }
 
 bool Flights::waits_for_a_store(const Flight& flight) const {
   if (is_held_up(flight) || flight.elsewhere) return false;
   const std::lock_guard lock(mutex_);
-  const bool renders = flight.render_began && !flight.render_ended;
-  return !renders && isr_.clock.monotonic() - flight.step_began >= kStorePatience;
+  return flight.render != Flight::Render::under_way &&
+         isr_.clock.monotonic() - flight.step_began >= kStorePatience;
 }
 
 bool Flights::take_renderer_back(Flight& flight) {
   const std::lock_guard lock(mutex_);
-  if (flight.render_began) return false;
-  flight.withdrawn = true;
+  if (flight.render == Flight::Render::under_way || flight.render == Flight::Render::ended) return false;
+  flight.render = Flight::Render::taken_back;
   return true;
 }
 
-bool Flights::was_withdrawn(const Flight& flight) const {
+bool Flights::was_renderer_taken_back(const Flight& flight) const {
   const std::lock_guard lock(mutex_);
-  return flight.withdrawn;
+  return flight.render == Flight::Render::taken_back;
 }
 
 std::int64_t Flights::turn_expected_at() const {
@@ -291,61 +292,10 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
                                  " stays open for other readers: " + closed.error().message);
   }
   const bool elsewhere = request.policy.publisher == Publisher::elsewhere;
-  const Renderer observed = [&](RenderContext context) -> Task<Result<Rendered>> {
-    {
-      const std::lock_guard lock(mutex_);
-      // The lease is given back then.
-      if (flight.withdrawn) throw boost::system::system_error(boost::asio::error::operation_aborted);
-      flight.render_began = true;
-      ++counters_.renders;
-    }
-    const bool is_new = !elsewhere && !context.previous;  // What others publish is not counted here.
-    std::optional<bool> room;                             // Empty: nobody has asked.
-    if (is_new && options_->has_room) {
-      context.has_room = [&](std::size_t bytes) {
-        if (!room) room = options_->has_room(bytes);
-        return *room;
-      };
-    }
-    auto rendered =
-        co_await render_within(isr_.clock, request.policy.render_limit, errand.renderer, std::move(context));
-    const bool no_room = (room && !*room) || (!room && rendered && keep_out_if_full(*rendered, is_new));
-    {
-      const std::lock_guard lock(mutex_);
-      flight.no_room = no_room;
-      flight.render_ended = true;
-      flight.step_began = isr_.clock.monotonic();
-      if (rendered) flight.unprepared = rendered->body;
-      flight.has_page = rendered && rendered->store && !rendered->failed;
-      if (rendered) flight.would_be = would_be(isr_, *rendered);
-    }
-    if (rendered) {
-      flight.is_page = rendered->store && !rendered->failed;
-      flight.why_not_stored = rendered->why_not_stored;
-    }
-    flight.render_over.set();
-    co_return rendered;
+  const Renderer observed = [&](RenderContext context) {
+    return render_for(flight, errand, std::move(context));
   };
-  bool contended = false;
-  RegenerateOptions options;
-  options.lease = request.policy.lease;
-  options.owner = options_->owner;
-  options.publish.history = request.policy.history;
-  options.publish.ttl = request.policy.ttl;
-  // In memory before anybody can learn of it: whoever asks next waits for no file.
-  options.publish.on_stored = [&](const std::string& s3_key) { keep_rendered(flight, s3_key); };
-  options.request_id = request.request_id;
-  options.inputs = request.inputs;
-  options.other_hashes = request.other_hashes;
-  options.tags = request.tags;
-  if (errand.pointer.meta) options.likely_tags = errand.pointer.meta->tags;
-  options.just_looked = errand.just_read;
-  options.wait = request.policy.wait_limit;
-  if (errand.rejected) options.rejected = errand.pointer.meta;
-  options.fail_in_backoff = true;
-  options.turn = [&] { return take_turn(flight, request.policy.render_limit); };
-  options.storing = [&](std::size_t bytes) -> std::shared_ptr<void> { return storing_->begin(bytes); };
-  options.observe = [&](RegenerateEvent event) { note(flight, event, contended); };
+  RegenerateOptions options = options_for(flight, errand);
   Task<Result<RegenerateOutcome>> regeneration =
       elsewhere ? have_rendered_elsewhere(isr_, request.page, observed, std::move(options))
                 : regenerate(isr_, request.page, observed, std::move(options));
@@ -360,52 +310,125 @@ Task<Result<RegenerateOutcome>> Flights::regenerate_for(Flight& flight, Errand e
   }
   remember(flight, *outcome);
   // A stale page stands there still: nobody is asked for it again at once.
-  if (elsewhere && std::holds_alternative<NotStored>(*outcome)) memory_->rests_for_now(request.page.pk);
-  co_await look_at_marks(flight, request.page, *outcome);
+  if (elsewhere && std::holds_alternative<NotStored>(*outcome)) memory_->defer_render(request.page.pk);
+  co_await check_marks(flight, request.page, *outcome);
   co_return outcome;
 }
 
-void Flights::keep_rendered(Flight& flight, const std::string& s3_key) const {
+// Flight and errand outlive the regeneration.
+RegenerateOptions Flights::options_for(Flight& flight, const Errand& errand) {
+  const ServeRequest& request = errand.request;
+  RegenerateOptions options;
+  options.lease = request.policy.lease;
+  options.owner = options_->owner;
+  options.publish.history = request.policy.history;
+  options.publish.ttl = request.policy.ttl;
+  // In memory before anybody can learn of it: whoever asks next waits for no file.
+  options.publish.on_stored = [this, &flight](const std::string& s3_key) { remember_body(flight, s3_key); };
+  options.request_id = request.request_id;
+  options.inputs = request.inputs;
+  options.other_hashes = request.other_hashes;
+  options.tags = request.tags;
+  if (errand.pointer.meta) options.likely_tags = errand.pointer.meta->tags;
+  options.just_looked = errand.just_read;
+  options.wait = request.policy.wait_limit;
+  if (errand.rejected) options.rejected = errand.pointer.meta;
+  options.fail_in_backoff = true;
+  options.turn = [this, &flight, limit = request.policy.render_limit] { return take_turn(flight, limit); };
+  options.storing = [this](std::size_t bytes) -> std::shared_ptr<void> { return storing_->begin(bytes); };
+  options.observe = [this, &flight](RegenerateEvent event) { note(flight, event); };
+  return options;
+}
+
+// --- its render -------------------------------------------------------------------------------------------------
+
+Task<Result<Rendered>> Flights::render_for(Flight& flight, const Errand& errand, RenderContext context) {
+  const PagePolicy& policy = errand.request.policy;
+  begin_render(flight);
+  // What others publish is not counted here.
+  const bool is_new = policy.publisher == Publisher::here && !context.previous;
+  std::optional<bool> room;  // Empty: the renderer has not asked.
+  if (is_new && options_->has_room) {
+    context.has_room = [&](std::size_t bytes) {
+      if (!room) room = options_->has_room(bytes);
+      return *room;
+    };
+  }
+  auto rendered =
+      co_await render_within(isr_.clock, policy.render_limit, errand.renderer, std::move(context));
+  const bool no_room = (room && !*room) || (!room && rendered && leave_unstored_if_full(*rendered, is_new));
+  end_render(flight, rendered, no_room);
+  flight.render_over.set();
+  co_return rendered;
+}
+
+void Flights::begin_render(Flight& flight) {
   const std::lock_guard lock(mutex_);
-  if (flight.unprepared) {
-    flight.rendered = memory_->keep(s3_key, *std::move(flight.unprepared));
-  } else if (flight.prepared.body) {
-    flight.rendered = memory_->keep(s3_key, std::move(flight.prepared));
+  // The lease is given back then.
+  if (flight.render == Flight::Render::taken_back)
+    throw boost::system::system_error(boost::asio::error::operation_aborted);
+  flight.render = Flight::Render::under_way;
+  ++counters_.renders;
+}
+
+void Flights::end_render(Flight& flight, const Result<Rendered>& rendered, bool no_room) const {
+  const std::lock_guard lock(mutex_);
+  flight.no_room = no_room;
+  flight.render = Flight::Render::ended;
+  flight.step_began = isr_.clock.monotonic();
+  if (!rendered) return;
+  RenderedHere& made = flight.rendered.emplace();
+  made.as = rendered->as;
+  if (!rendered->handed_over) made.unprepared = rendered->body;
+  made.would_be = would_be(isr_, *rendered);
+  made.why_not_stored = rendered->why_not_stored;
+}
+
+void Flights::remember_body(Flight& flight, const std::string& s3_key) const {
+  const std::lock_guard lock(mutex_);
+  RenderedHere& made = *flight.rendered;
+  if (made.unprepared) {
+    made.body = memory_->remember_body(s3_key, *std::move(made.unprepared));
+  } else if (made.prepared.body) {
+    made.body = memory_->remember_body(s3_key, std::move(made.prepared));
   }  // Told before, otherwise.
-  flight.unprepared.reset();
-  flight.prepared = {};
+  made.unprepared.reset();
+  made.prepared = {};
 }
 
 void Flights::prepare_rendered(Flight& flight) const {
-  if (!flight.unprepared) return;
-  flight.prepared = memory_->prepared(*std::move(flight.unprepared));
-  flight.unprepared.reset();
-  flight.rendered = flight.prepared.body;
+  if (!flight.rendered || !flight.rendered->unprepared) return;
+  RenderedHere& made = *flight.rendered;
+  made.prepared = memory_->prepared(*std::move(made.unprepared));
+  made.unprepared.reset();
+  made.body = made.prepared.body;
 }
 
 // A page that stands in the table already is stored again: it would be withdrawn otherwise, and takes no more room than
 // before.
-bool Flights::keep_out_if_full(Rendered& rendered, bool is_new) const {
-  if (!is_new || !rendered.store || rendered.failed || !options_->has_room) return false;
+bool Flights::leave_unstored_if_full(Rendered& rendered, bool is_new) const {
+  if (!is_new || rendered.as != RenderedAs::page || !options_->has_room) return false;
   if (options_->has_room(rendered.body.bytes.size())) return false;
-  rendered.store = false;
+  rendered.as = RenderedAs::transient;
   rendered.why_not_stored = "there is no room for it on the disk";
   return true;
 }
 
-void Flights::note(Flight& flight, RegenerateEvent event, bool& contended) {
+// --- what became of it ------------------------------------------------------------------------------------------
+
+void Flights::note(Flight& flight, RegenerateEvent event) {
   const bool held = event == RegenerateEvent::lease_held;
   flight.elsewhere = held || event == RegenerateEvent::request_in_progress;
   if (flight.elsewhere) flight.held_up.set();
   const std::lock_guard lock(mutex_);
-  if (held && !contended) ++counters_.leases_contended;
-  contended = contended || held;
+  if (held && !flight.contended) ++counters_.leases_contended;
+  flight.contended = flight.contended || held;
   if (event == RegenerateEvent::lease_taken_over) ++counters_.leases_taken_over;
   if (event == RegenerateEvent::lease_taken_over || event == RegenerateEvent::lease_acquired)
     ++counters_.leases_acquired;
 }
 
-// What this process knows of the page from now on.
+// Notes what this process knows of the page from now on.
 void Flights::remember(const Flight& flight, const RegenerateOutcome& outcome) {
   const std::string& pk = flight.page.pk;
   if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
@@ -413,12 +436,12 @@ void Flights::remember(const Flight& flight, const RegenerateOutcome& outcome) {
   } else if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome)) {
     memory_->became_current(pk, fresh->meta);
   } else if (std::holds_alternative<RenderFailed>(outcome) || std::holds_alternative<NoTurn>(outcome)) {
-    memory_->rests_for_now(pk);
+    memory_->defer_render(pk);
   } else {
     const auto* not_stored = std::get_if<NotStored>(&outcome);
-    const bool is_for_one = not_stored != nullptr && !not_stored->lease_lost && !not_stored->stale;
-    if (is_for_one && !flight.no_room) memory_->passes_for_now(pk);
-    if (not_stored != nullptr && not_stored->stale) memory_->rests_for_now(pk);
+    const bool is_transient = not_stored != nullptr && !not_stored->lease_lost && !flight.no_room;
+    if (is_transient) memory_->note_transient(pk);
+    if (std::holds_alternative<CalledStale>(outcome)) memory_->defer_render(pk);
     memory_->distrust(pk);
   }
 }
@@ -430,16 +453,16 @@ void Flights::count(const Result<RegenerateOutcome>& outcome) {
     return;
   }
   if (std::holds_alternative<Regenerated>(*outcome)) ++counters_.published;
-  if (std::holds_alternative<NotStored>(*outcome)) ++counters_.not_stored;
+  const auto* not_stored = std::get_if<NotStored>(&*outcome);
+  if (not_stored != nullptr || std::holds_alternative<CalledStale>(*outcome)) ++counters_.not_stored;
   const auto* failed = std::get_if<RenderFailed>(&*outcome);
   if (failed != nullptr && !failed->in_backoff) ++counters_.renders_failed;
-  const auto* not_stored = std::get_if<NotStored>(&*outcome);
   const bool lost = not_stored != nullptr && not_stored->lease_lost;
   if (lost || std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
 }
 
 // A mark does not take the lease away. For those who joined the flight: was one set before they came?
-Task<void> Flights::look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
+Task<void> Flights::check_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
   const auto* regenerated = std::get_if<Regenerated>(&outcome);
   bool joined = false;
   {
@@ -470,7 +493,7 @@ Task<void> Flights::drain() {
       if (!flights_.empty()) flight = flights_.begin()->second;
     }
     if (!flight) co_return co_await memory_->wait_for_tries();
-    co_await flight->ended.wait(isr_.clock, kDrainLooks);
+    co_await flight->ended.wait(isr_.clock, kDrainStep);
     give_up_overdue();
   }
 }

@@ -31,6 +31,16 @@
 
 namespace facetheory {
 
+// What a flight's own renderer has made: a page, stored or not, or the answer of a render that failed.
+struct RenderedHere {
+  RenderedAs as = RenderedAs::page;
+  BodyPointer body;                // Null: nobody has needed it yet, or the renderer has handed it over.
+  std::optional<Body> unprepared;  // What it is made of when somebody needs it.
+  PreparedBody prepared;
+  MetaRow would_be;            // What META would be of it.
+  std::string why_not_stored;  // For people; empty: nobody says.
+};
+
 struct Flight {
   Flight(const ServeRequest& of, Duration now, std::shared_ptr<Turns::Place> waiting_place)
       : page(of.page), readable(of.readable), began(now), place(std::move(waiting_place)) {}
@@ -42,9 +52,18 @@ struct Flight {
     if (readable) readable->set();
   }
 
+  // How far its render has come.
+  enum class Render {
+    to_come,     // It has not begun.
+    taken_back,  // It will not begin: whoever began the flight has taken the renderer back.
+    under_way,   // The renderer is at work.
+    ended,       // Whatever came of it. From now on a page may have been published.
+  };
+
   const Page page;
-  const std::shared_ptr<Event> readable;  // Of the request that began it; also set when the flight has ended.
-  const Duration began;                   // Monotonic.
+  const std::shared_ptr<Event>
+      readable;          // It belongs to the request that began it; set when the flight has ended, too.
+  const Duration began;  // Monotonic.
   const std::shared_ptr<Turns::Place> place;  // Where it waits for its turn.
   // Guarded by the mutex of Flights.
   Duration due{0};           // When it must have ended; monotonic. While it queues, Turns sees to that.
@@ -53,12 +72,10 @@ struct Flight {
   Duration waited_until{0};  // When the most patient of them gives up.
   bool for_its_own = false;  // It is to be made even if nobody waits: the page is stale and is being served.
   bool joined = false;       // Somebody has come since.
-  bool render_began = false;
-  bool withdrawn = false;     // Whoever began it has taken its renderer back, before it began to render.
-  bool render_ended = false;  // From now on it may have been published.
-  Duration step_began{0};     // When it began, had its turn, or was rendered, whatever came last; monotonic.
-  bool has_page = false;      // And there is a page for everybody to publish.
-  bool no_room = false;       // It was not stored for that alone: the next one may be.
+  bool contended = false;    // The lease was found in other hands at least once.
+  Render render = Render::to_come;
+  Duration step_began{0};  // When it began, had its turn, or was rendered, whatever came last; monotonic.
+  bool no_room = false;    // Its page is not stored for that alone: the next one may be.
 
   std::atomic<bool> elsewhere = false;  // Somebody else has the lease, or the request.
   Event held_up;                        // It was so at least once; or the flight has ended.
@@ -67,14 +84,8 @@ struct Flight {
 
   // Written before `ended` is set, read by others afterwards.
   std::optional<Result<RegenerateOutcome>> outcome;
-  // What was rendered here, if anything was: a page, or the answer of a render that failed. Before the end under the
-  // mutex of Flights, as is what it is made of when somebody needs it.
-  BodyPointer rendered;
-  std::optional<Body> unprepared;
-  PreparedBody prepared;
-  bool is_page = false;        // What was rendered is a page for everybody, stored or not.
-  MetaRow would_be;            // Of what was rendered and not stored; like `rendered`.
-  std::string why_not_stored;  // and, for people, why; empty: nobody says.
+  // Empty: nothing was rendered here. Before the end it is guarded by the mutex of Flights.
+  std::optional<RenderedHere> rendered;
   bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
 };
 
@@ -91,7 +102,7 @@ struct Errand {
 
 class Flights;
 
-// Of one who waits for a flight: as long as any is taken, and before its turn has come, the flight is worth queueing
+// Somebody waits for a flight. As long as any seat is taken, and before its turn has come, the flight is worth queueing
 // for.
 class Seat {
  public:
@@ -113,7 +124,7 @@ struct Boarding {
   std::shared_ptr<Flight> flight;   // Null: no flight begins any more.
   bool began = false;               // With this errand's renderer; it was joined otherwise.
   bool may_be_published = false;    // Already, when it was joined.
-  std::shared_ptr<Seat> seat = {};  // Of an errand for which somebody waits.
+  std::shared_ptr<Seat> seat = {};  // Null: nobody waits for that errand.
 };
 
 class Flights : public std::enable_shared_from_this<Flights> {
@@ -134,9 +145,9 @@ class Flights : public std::enable_shared_from_this<Flights> {
   std::pair<BodyPointer, MetaRow> rendered_page(Flight& flight) const;
   // A store has not answered it for a while: it neither queues nor renders, nor waits for somebody else.
   bool waits_for_a_store(const Flight& flight) const;
-  // For whoever began it: it will not use that renderer. False: it has begun to.
+  // To be called by whoever began it: it will not use that renderer. False: it has begun to.
   bool take_renderer_back(Flight& flight);
-  bool was_withdrawn(const Flight& flight) const;
+  bool was_renderer_taken_back(const Flight& flight) const;
   bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
   // When there may be a turn for somebody who is sent away now; in seconds since 1970.
   std::int64_t turn_expected_at() const;
@@ -168,11 +179,15 @@ class Flights : public std::enable_shared_from_this<Flights> {
   void set_due(Flight& flight, Duration due);
   Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
   Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
-  Task<void> look_at_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
-  void keep_rendered(Flight& flight, const std::string& s3_key) const;
+  RegenerateOptions options_for(Flight& flight, const Errand& errand);
+  Task<Result<Rendered>> render_for(Flight& flight, const Errand& errand, RenderContext context);
+  void begin_render(Flight& flight);
+  void end_render(Flight& flight, const Result<Rendered>& rendered, bool no_room) const;
+  Task<void> check_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
+  void remember_body(Flight& flight, const std::string& s3_key) const;
   void prepare_rendered(Flight& flight) const;  // With mutex_ held.
-  bool keep_out_if_full(Rendered& rendered, bool is_new) const;
-  void note(Flight& flight, RegenerateEvent event, bool& contended);
+  bool leave_unstored_if_full(Rendered& rendered, bool is_new) const;
+  void note(Flight& flight, RegenerateEvent event);
   void remember(const Flight& flight, const RegenerateOutcome& outcome);
   void count(const Result<RegenerateOutcome>& outcome);
 

@@ -14,12 +14,12 @@
 namespace facetheory {
 namespace {
 
-// Of a pointer that is remembered, but must be read before it is served again.
+// A pointer that is remembered, but must be read before it is served again, was read then.
 constexpr Duration kLongAgo = Duration::min() / 2;
-// With somebody else's read; one's own ends when the store says so.
+// Nobody waits longer for somebody else's read; one's own ends when the store says so.
 constexpr std::chrono::seconds kPatience{10};
-constexpr std::chrono::seconds kRest{1};
-constexpr std::size_t kResting = 10'000;
+constexpr std::chrono::seconds kDeferredFor{1};
+constexpr std::size_t kMostDeferred = 10'000;
 
 // What a mark is remembered by: not all pages that share the row that is written look at the same rows.
 std::string name_of_mark(const Page& page, const std::string& tag) {
@@ -36,8 +36,8 @@ PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> opti
       pointers_(options_->pointers),
       marks_(options_->pointers),
       bodies_(options_->memory),
-      passes_(options_->passes),
-      rests_(kResting),
+      transient_(options_->transient_pages),
+      deferred_(kMostDeferred),
       breaker_(options_->breaker_failures, options_->breaker_pause) {}
 
 // --- stores that cannot be written ------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
   const std::lock_guard lock(mutex_);
   if (const Pointer* pointer = pointers_.find(page.pk); pointer != nullptr && pointer->meta) {
     known.tags = pointer->meta->tags;
-    // Of a page that is distrusted, nothing is known any better from another one.
+    // What other pages know of the marks is no better than what a distrusted page knows.
     if (pointer->meta_read_at == kLongAgo) return known;
     if (now - pointer->meta_read_at < ttl) {
       known.has_meta = true;
@@ -166,7 +166,7 @@ Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency c
   }
   if (pointer.meta && claims_the_future(*pointer.meta, isr_.now(), isr_.settings.clock_skew)) {
     const Freshness verdict = judge(pointer.meta, pointer.marks, isr_.now(), isr_.settings.clock_skew);
-    const bool written = co_await keep_verdict(isr_, page, *pointer.meta, verdict);
+    const bool written = co_await record_verdict(isr_, page, *pointer.meta, verdict);
     if (written && verdict.state == PageState::missing) pointer.meta.reset();
   }
   const std::lock_guard lock(mutex_);
@@ -256,8 +256,8 @@ std::optional<Pointer> PageMemory::last_known(const std::string& pk) {
 
 void PageMemory::became_current(const std::string& pk, MetaRow meta) {
   const std::lock_guard lock(mutex_);
-  passes_.erase(pk);
-  rests_.erase(pk);
+  transient_.erase(pk);
+  deferred_.erase(pk);
   remember(pk, Pointer{std::move(meta), {}, kLongAgo, kLongAgo});
 }
 
@@ -281,8 +281,8 @@ void PageMemory::forget(const std::string& pk) {
   distrust(pk);
   ++forgets_;
   const std::lock_guard lock(mutex_);
-  passes_.erase(pk);
-  rests_.erase(pk);
+  transient_.erase(pk);
+  deferred_.erase(pk);
 }
 
 // --- bodies -----------------------------------------------------------------------------------------------------
@@ -319,15 +319,15 @@ Task<Result<BodyPointer>> PageMemory::read_body(std::string s3_key) {
   co_return kept;
 }
 
-BodyPointer PageMemory::keep(std::string s3_key, Body body) {
+BodyPointer PageMemory::remember_body(std::string s3_key, Body body) {
   {
     const std::lock_guard lock(mutex_);
     if (BodyPointer known = bodies_.find(s3_key)) return known;
   }
-  return keep(std::move(s3_key), prepared(std::move(body)));
+  return remember_body(std::move(s3_key), prepared(std::move(body)));
 }
 
-BodyPointer PageMemory::keep(std::string s3_key, PreparedBody made) {
+BodyPointer PageMemory::remember_body(std::string s3_key, PreparedBody made) {
   const std::lock_guard lock(mutex_);
   if (BodyPointer known = bodies_.find(s3_key)) return known;
   BodyPointer kept = made.body;
@@ -335,31 +335,32 @@ BodyPointer PageMemory::keep(std::string s3_key, PreparedBody made) {
   return kept;
 }
 
-// --- pages that are not stored, or fail -------------------------------------------------------------------------
+// --- pages that are transient, or fail -------------------------------------------------------------------------
 
-bool PageMemory::until(RecentPages<Duration>& pages, const std::string& pk) {
+// Whether its time there is not over; what is over is forgotten.
+bool PageMemory::is_listed(RecentPages<Duration>& until, const std::string& pk) {
   const std::lock_guard lock(mutex_);
-  const Duration* end = pages.find(pk);
+  const Duration* end = until.find(pk);
   if (end == nullptr) return false;
   if (isr_.clock.monotonic() < *end) return true;
-  pages.erase(pk);
+  until.erase(pk);
   return false;
 }
 
-void PageMemory::passes_for_now(const std::string& pk) {
+void PageMemory::note_transient(const std::string& pk) {
   const std::lock_guard lock(mutex_);
-  passes_.put(pk, isr_.clock.monotonic() + options_->pass_for);
+  transient_.put(pk, isr_.clock.monotonic() + options_->transient_for);
 }
-bool PageMemory::passes(const std::string& pk) {
-  return until(passes_, pk);
+bool PageMemory::is_transient(const std::string& pk) {
+  return is_listed(transient_, pk);
 }
 
-void PageMemory::rests_for_now(const std::string& pk) {
+void PageMemory::defer_render(const std::string& pk) {
   const std::lock_guard lock(mutex_);
-  rests_.put(pk, isr_.clock.monotonic() + kRest);
+  deferred_.put(pk, isr_.clock.monotonic() + kDeferredFor);
 }
-bool PageMemory::rests(const std::string& pk) {
-  return until(rests_, pk);
+bool PageMemory::is_render_deferred(const std::string& pk) {
+  return is_listed(deferred_, pk);
 }
 
 BodyCache::Warmth PageMemory::warmth(std::string_view s3_key) const {

@@ -83,26 +83,26 @@ class PageMemory {
 
   // Prepared. `corrupt`: it is gone or damaged.
   Task<Result<BodyPointer>> body(std::string s3_key);
-  // Of what was rendered here: kept under its key and prepared, unless it is there already.
-  BodyPointer keep(std::string s3_key, Body body);
-  BodyPointer keep(std::string s3_key, PreparedBody made);
+  // Takes what was rendered here into memory under its key, prepared, unless it is there already.
+  BodyPointer remember_body(std::string s3_key, Body body);
+  BodyPointer remember_body(std::string s3_key, PreparedBody made);
   PreparedBody prepared(Body body) const;
   BodyCache::Warmth warmth(std::string_view s3_key) const;
 
-  // Pages that are not stored, for a while.
-  void passes_for_now(const std::string& pk);
-  bool passes(const std::string& pk);
+  // A page that was not to be stored is taken for transient for a while (EngineOptions::transient_for).
+  void note_transient(const std::string& pk);
+  bool is_transient(const std::string& pk);
 
-  // Pages whose renders fail are not looked at in the background more than now and then.
-  void rests_for_now(const std::string& pk);
-  bool rests(const std::string& pk);
+  // A page whose render came to nothing is not rendered in the background more than once a second.
+  void defer_render(const std::string& pk);
+  bool is_render_deferred(const std::string& pk);
 
   void add_to(EngineCounters& counters) const;
   void add_to(EngineGauges& gauges) const;
 
  private:
   Task<Result<BodyPointer>> read_body(std::string s3_key);
-  bool until(RecentPages<Duration>& pages, const std::string& pk);
+  bool is_listed(RecentPages<Duration>& until, const std::string& pk);
 
   using MarksByTag =
       std::map<std::string, KnownMark, std::less<>>;  // The empty tag is the tenant as a whole.
@@ -144,8 +144,8 @@ class PageMemory {
   RecentPages<Pointer> pointers_;
   RecentPages<KnownMark> marks_;  // By the pk of a row of theirs.
   BodyCache bodies_;
-  RecentPages<Duration> passes_;               // Until when.
-  RecentPages<Duration> rests_;                // Likewise.
+  RecentPages<Duration> transient_;            // Until when each is.
+  RecentPages<Duration> deferred_;             // Likewise.
   CircuitBreaker breaker_;                     // Of the table.
   std::vector<std::shared_ptr<Event>> tries_;  // That are under way; set when they have ended.
   std::uint64_t distrusted_ = 0;               // How often.

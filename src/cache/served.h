@@ -12,6 +12,8 @@
 
 namespace facetheory {
 
+struct EngineCounters;  // engine_figures.h
+
 enum class ServedAs {
   hit,                   // Fresh when the request came.
   miss,                  // Rendered here, for this request or one beside it.
@@ -20,22 +22,26 @@ enum class ServedAs {
   stale_metadata_error,  // The table could not be asked; this was the last page known here.
   uncached,  // Rendered for this request and not stored: the renderer forbade it, or there is no table.
   live,      // No body: it is being rendered for this request, and can be read from its renderer already.
-  pass,  // No body: the page is not one for everybody (Rendered::store). Ask for it yourself, without the engine.
-  other,   // A page that does not suit the request, says its review.
-  absent,  // No body: there is nothing that may be served, and nothing is to be rendered.
-  failed,  // The render failed; the body is what it gave to be shown (Rendered::failed).
+  pass,      // No body: the page is transient (RenderedAs). Ask for it yourself, without the engine.
+  other,     // A page that does not suit the request, says its review.
+  absent,    // No body: there is nothing that may be served, and nothing is to be rendered.
+  failed,    // The render failed; the body is what it gave to be shown (RenderedAs::failed).
 };
 // As the header x-facetheory-isr has it: "hit", "wait-hit", ...
 std::string_view name(ServedAs served_as);
+// What the engine counts it as.
+std::uint64_t EngineCounters::* counter_of(ServedAs served_as);
 
 struct Served {
   ServedAs as = ServedAs::hit;
-  std::shared_ptr<const Body> body;  // Null of `live`, `pass` and `absent` alone.
-  MetaRow meta;                      // Without a page in the table: what it would have been.
-  std::string reason;                // For people and logs.
-  std::int64_t retry_at = 0;  // Of `failed`: nobody renders before, in seconds since 1970; 0: not known.
-  Duration known_at{0};       // Of `hit`: when its pointer was read; monotonic.
-  bool no_room = false;       // Of `live`: it is known already that it will not be stored.
+  // Null of `live`, `pass` and `absent`; and of `uncached` and `failed` where the renderer has handed it over itself
+  // (Rendered::handed_over).
+  std::shared_ptr<const Body> body;
+  MetaRow meta;               // Without a page in the table: what it would have been.
+  std::string reason;         // For people and logs.
+  std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.
+  Duration known_at{0};       // Where it is a hit: when its pointer was read; monotonic.
+  bool no_room = false;       // Where it is live: it is known already that it will not be stored.
 };
 
 }  // namespace facetheory

@@ -221,9 +221,12 @@ class Regenerate final : public Command {
     return answer_of(page, refused);
   }
 
-  // No command can say so.
+  // No command can say so, nor the next.
   static Answer answer(const Page& page, const NotStored&, std::int64_t) {
     return done("not_stored", fields_of(page));
+  }
+  static Answer answer(const Page& page, const CalledStale&, std::int64_t) {
+    return done("called_stale", fields_of(page));
   }
   // Nor is there a queue here.
   static Answer answer(const Page& page, const NoTurn&, std::int64_t) {

@@ -184,14 +184,14 @@ class OriginRendering {
     std::optional<std::uint64_t> length;
     if (head.framing.kind == BodyFraming::Kind::length) length = head.framing.length;
     Rendered result = shape_of(head, length && *length > render_.page_bytes ? Unfit::too_large : Unfit::no);
-    if (result.store && length && context_.has_room && !context_.has_room(*length))
+    if (result.as == RenderedAs::page && length && context_.has_room && !context_.has_room(*length))
       result = shape_of(head, Unfit::no_room);
-    if (!result.store && !result.failed && !result.stale) {
+    if (result.as == RenderedAs::transient) {
       LiveHead live{std::move(result), length};
       co_return co_await hand_over(std::move(live), {});
     }
     // A render that belongs to one request, because a store is away, is counted until it ends.
-    const bool is_live = live_ && result.store && !context_.lease.token.empty();
+    const bool is_live = live_ && result.as == RenderedAs::page && !context_.lease.token.empty();
     if (is_live) {
       LiveHead live{result, length};
       live_->begin(std::move(live));
@@ -220,10 +220,9 @@ class OriginRendering {
   // it waits as long as a render may take; others are refused if there is no place for them among the streams.
   Task<Result<Rendered>> hand_over(LiveHead head, std::string so_far, bool has_begun = false) {
     Rendered nothing;
-    nothing.store = false;
-    nothing.failed = head.shape.failed;
-    nothing.stale = head.shape.stale;
-    nothing.body.metadata.status = 0;
+    nothing.as = head.shape.as;
+    nothing.handed_over = true;
+    nothing.body.metadata.status = head.shape.body.metadata.status;
     nothing.why_not_stored = head.shape.why_not_stored;
     if (!live_ || !live_->is_wanted()) co_return nothing;
     bool has_place = false;
@@ -277,22 +276,22 @@ class OriginRendering {
     Rendered result;
     BodyMetadata& metadata = result.body.metadata;
     metadata.status = answer.status;
-    result.failed = is_failure(answer.status);
-    result.store = decision.store && !result.failed;
+    if (!decision.store) result.as = RenderedAs::transient;
+    if (is_failure(answer.status)) result.as = RenderedAs::failed;
     result.why_not_stored = decision.reason;
-    if (!result.failed && is_called_stale(answer.headers)) call_stale(result);
-    if (result.store && unfit == Unfit::no_room) {
-      result.store = false;
+    if (result.as != RenderedAs::failed && is_called_stale(answer.headers)) call_stale(result);
+    if (result.as == RenderedAs::page && unfit == Unfit::no_room) {
+      result.as = RenderedAs::transient;
       result.why_not_stored = "there is no room for it on the disk";
     }
-    if (result.store && unfit == Unfit::too_large) {
-      result.store = false;
+    if (result.as == RenderedAs::page && unfit == Unfit::too_large) {
+      result.as = RenderedAs::transient;
       result.why_not_stored =
           "it is larger than " + std::to_string(render_.page_bytes) + " bytes (limits.page_bytes)";
       tell_not_stored(result);
     }
-    if (result.store) prepare_storing(result, std::move(decision), answer);
-    if (result.store) return result;
+    if (result.as == RenderedAs::page) prepare_storing(result, std::move(decision), answer);
+    if (result.as == RenderedAs::page) return result;
     // What is for one client only goes to it as it came, cookies included.
     metadata.headers.clear();
     for (const Headers::Field& field : end_to_end(answer.headers)) {
@@ -312,8 +311,7 @@ class OriginRendering {
   }
 
   static void call_stale(Rendered& result) {
-    result.stale = true;
-    result.store = false;
+    result.as = RenderedAs::called_stale;
     result.why_not_stored = kCalledStale;
   }
 
@@ -332,8 +330,8 @@ class OriginRendering {
 
     const std::size_t size = size_of(encode_metadata(metadata)) + kDigestField;
     const bool too_large = size > render_.max_metadata;
-    result.store = !too_large && result.tags.size() <= kMaxTags;
-    if (result.store) return;
+    if (!too_large && result.tags.size() <= kMaxTags) return;
+    result.as = RenderedAs::transient;
     result.why_not_stored = too_large ? "its header fields take " + std::to_string(size) +
                                             " bytes, and bodies keep " + std::to_string(render_.max_metadata)
                                       : "it has more than " + std::to_string(kMaxTags) + " tags";

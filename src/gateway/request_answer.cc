@@ -195,8 +195,7 @@ Task<void> RequestAnswer::serve_absent(Forwarded forwarded) {
 // What the origin has answered for this request, and what no page is made of.
 Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAnswer& live) {
   const Forwarded forwarded = visit.forwarded().value_or(Forwarded::uri_miss);
-  const BodyMetadata& metadata = served.body->metadata;
-  if (metadata.status == 0) {
+  if (!served.body) {
     Streaming streaming{visit.page(), forwarded};
     const bool streamed = co_await stream(live, visit.fields(), std::move(streaming));
     if (!streamed) co_await pass("it is not for everybody, or larger than pages may be", forwarded);
@@ -207,7 +206,7 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAn
     co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
   state_ = name(served.as);
   reason_ = served.reason;
-  ServerResponse response = unstored_head(metadata, forwarded, served.retry_at);
+  ServerResponse response = unstored_head(served.body->metadata, forwarded, served.retry_at);
   response.body = served.body->bytes;
   response.keep_alive = served.body;
   co_await send_hints(live);
@@ -329,9 +328,10 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
   response.status = 0;
   const PreparedPage& page = prepared(*served.body);
   if (!suits(page, may_vary)) return response;
-  if (!shape.store || streaming.no_room) {
+  const bool is_page = shape.as == RenderedAs::page;
+  if (!is_page || streaming.no_room) {
     state_ = name(ServedAs::uncached);
-    reason_ = shape.store ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
+    reason_ = is_page ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
     return unstored_head(page.metadata, streaming.forwarded, 0);
   }
   state_ = name(served.as);

@@ -106,7 +106,7 @@ Task<Result<AcquireOutcome>> acquire_with_marks(const Isr& isr, Page page, std::
   auto view = co_await view_before_render(isr, std::move(page), std::move(tags));
   Result<void> kept = view ? Result<void>() : Result<void>(view.error());
   if (view) {
-    auto written = co_await keep_marks(isr, *lease, std::move(view->seen_marks));
+    auto written = co_await note_marks(isr, *lease, std::move(view->seen_marks));
     if (!written) kept = written.error();
   }
   // The lease is good without them, and one that is lost is found so by whoever uses it.

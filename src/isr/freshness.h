@@ -7,7 +7,7 @@
 // each mark raises a count in that row. The render's time is compared only where META does not say: of a tag that
 // nobody knew before the render, and where a writer that knows no tags has replaced META. A time that has not come yet,
 // beyond what clocks may differ by, says nothing: then every mark counts. Once it has come, nobody can tell any more
-// that it was a lie; so whoever meets such a page while it still is one writes the verdict down (keep_verdict in
+// that it was a lie; so whoever meets such a page while it still is one writes the verdict down (record_verdict in
 // verdict.h).
 #pragma once
 

@@ -30,6 +30,58 @@ Condition unchanged(const std::optional<MetaRow>& before) {
                                     : attr("last_generated_at").not_exists());
 }
 
+// The body's key as rows are named today, unless it lies elsewhere, such as under a prefix that the store had before.
+// `corrupt`: it is gone.
+Task<Result<std::string>> find_body(const Isr& isr, Page page, std::string s3_key) {
+  if (const auto key = our_body_key_in(s3_key)) {
+    const std::string ours(*key);
+    auto here = co_await isr.bodies.read(isr.bodies.address(ours));
+    if (!here) co_return std::move(here).error();
+    if (*here) s3_key = isr.bodies.reference(ours);
+  }
+  auto body = co_await isr.bodies.read(s3_key);
+  if (!body) co_return std::move(body).error();
+  if (!*body) {
+    co_return Error{ErrorCode::corrupt, "the body " + s3_key + " of " + to_string(page) +
+                                            " is gone: choose another version, or regenerate the page"};
+  }
+  co_return s3_key;
+}
+
+// What META shall be: pinned to that version, or to what it points at already.
+Task<Result<MetaRow>> pinned_meta(const Isr& isr, Page page, MetaRow meta,
+                                  std::optional<VersionRow> version) {
+  if (version) {
+    meta.s3_key = version->s3_key;
+    meta.etag = version->etag;
+    meta.tags = version->tags;
+    meta.current_sk = version->sk;
+    if (version->cache_key) meta.cache_key = version->cache_key;
+  }
+  auto s3_key = co_await find_body(isr, page, meta.s3_key);
+  if (!s3_key) co_return std::move(s3_key).error();
+  meta.s3_key = *std::move(s3_key);
+  std::int64_t newest = meta.version.value_or(0);
+  if (!meta.version) {
+    auto all = co_await versions(isr, page);
+    if (!all) co_return std::move(all).error();
+    newest = newest_version(*all);
+  }
+  meta.version = newest + 1;
+  // Never back, unless the row claims to be from later than clocks may differ.
+  const bool believable = meta.newest_generation() <= isr.now() + isr.settings.clock_skew.count();
+  meta.generated_at = believable ? std::max(isr.now(), meta.newest_generation()) : isr.now();
+  meta.last_generated_at.reset();
+  meta.revalidate_seconds = kTenYears;
+  meta.pinned = true;
+  meta.ttl.reset();
+  // What was marked before now is not meant for it.
+  auto marks = co_await marks_of(isr, std::move(page), meta.tags, Consistency::strong);
+  if (!marks) co_return std::move(marks).error();
+  meta.seen_marks = seen(*marks, meta.tags);
+  co_return meta;
+}
+
 // Points META at a version, or at what it points at already, and pins it.
 Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::string> version_sk) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -37,59 +89,18 @@ Task<Result<PinOutcome>> pin_to(const Isr& isr, Page page, std::optional<std::st
     if (!before) co_return std::move(before).error();
     if (!*before && !version_sk) co_return NoSuchVersion{};
 
-    std::string sk;
-    if (version_sk) {
-      sk = *version_sk;
-    } else if ((*before)->current_sk) {
-      sk = *(*before)->current_sk;
-    }
+    const std::optional<std::string> sk = version_sk ? version_sk : (*before)->current_sk;
     std::optional<VersionRow> version;
-    if (!sk.empty()) {
-      auto found = co_await get_version(isr, page, sk);
+    if (sk && !sk->empty()) {
+      auto found = co_await get_version(isr, page, *sk);
       if (!found) co_return std::move(found).error();
       version = *std::move(found);
       if (!version && version_sk) co_return NoSuchVersion{};
     }
-
-    MetaRow meta = *before ? **before : MetaRow{};
-    if (version) {
-      meta.s3_key = version->s3_key;
-      meta.etag = version->etag;
-      meta.tags = version->tags;
-      meta.current_sk = version->sk;
-      if (version->cache_key) meta.cache_key = version->cache_key;
-    }
-    // Named as rows are named today, unless it lies elsewhere, such as under a prefix that the store had before.
-    if (const auto key = our_body_key_in(meta.s3_key)) {
-      const std::string ours(*key);
-      auto here = co_await isr.bodies.read(isr.bodies.address(ours));
-      if (!here) co_return std::move(here).error();
-      if (*here) meta.s3_key = isr.bodies.reference(ours);
-    }
-    auto body = co_await isr.bodies.read(meta.s3_key);
-    if (!body) co_return std::move(body).error();
-    if (!*body) {
-      co_return Error{ErrorCode::corrupt, "the body " + meta.s3_key + " of " + to_string(page) +
-                                              " is gone: choose another version, or regenerate the page"};
-    }
-    std::int64_t newest = meta.version.value_or(0);
-    if (!meta.version) {
-      auto all = co_await versions(isr, page);
-      if (!all) co_return std::move(all).error();
-      newest = newest_version(*all);
-    }
-    meta.version = newest + 1;
-    // Never back, unless the row claims to be from later than clocks may differ.
-    const bool believable = meta.newest_generation() <= isr.now() + isr.settings.clock_skew.count();
-    meta.generated_at = believable ? std::max(isr.now(), meta.newest_generation()) : isr.now();
-    meta.last_generated_at.reset();
-    meta.revalidate_seconds = kTenYears;
-    meta.pinned = true;
-    meta.ttl.reset();
-    // What was marked before now is not meant for it.
-    auto marks = co_await marks_of(isr, page, meta.tags, Consistency::strong);
-    if (!marks) co_return std::move(marks).error();
-    meta.seen_marks = seen(*marks, meta.tags);
+    MetaRow replaced = *before ? **before : MetaRow{};
+    auto pinned = co_await pinned_meta(isr, page, std::move(replaced), version);
+    if (!pinned) co_return std::move(pinned).error();
+    MetaRow& meta = *pinned;
 
     std::vector<TransactItem> items;
     items.emplace_back(Put{to_item(page.pk, meta), unchanged(*before)});

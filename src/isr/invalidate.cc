@@ -15,6 +15,31 @@ namespace {
 
 constexpr int kPatience = 10;  // Every round that is lost is a publish that somebody else made.
 
+// Changes META and deletes LOCK in one transaction, so that no render in flight can publish. False: META is not what it
+// was taken for.
+Task<Result<bool>> change_and_cancel(const Isr& isr, Page page, TransactItem change) {
+  std::vector<TransactItem> items;
+  items.push_back(std::move(change));
+  items.emplace_back(Delete{lock_key(page.pk)});
+  auto transacted = co_await transact_repeatedly(isr, std::move(items));
+  if (!transacted) co_return std::move(transacted).error();
+  co_return std::holds_alternative<Committed>(transacted->outcome);
+}
+
+// Closes the window of that META. Where there is none a first render may be about to publish: then META appears, and
+// this was in vain.
+TransactItem closing_or_absence(const Isr& isr, const Page& page, const std::optional<MetaRow>& meta) {
+  if (meta) return Update{meta_key(page.pk), closing(isr, *meta), still(*meta)};
+  return Check{meta_key(page.pk), attr("pk").not_exists()};
+}
+
+// Removes only what was seen: a request that arrives late must not remove a page rendered since.
+TransactItem removal(const Page& page, const std::optional<Item>& meta) {
+  const Value* pointer = meta ? meta->attributes.find("s3_key") : nullptr;
+  return Delete{meta_key(page.pk),
+                pointer != nullptr ? attr("s3_key") == *pointer : attr("s3_key").not_exists()};
+}
+
 }  // namespace
 
 Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
@@ -24,20 +49,10 @@ Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
     if (*meta && (*meta)->pinned) co_return InvalidationPinned{};
     auto lock = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
     if (!lock) co_return std::move(lock).error();
-
-    std::vector<TransactItem> items;
-    if (*meta) {
-      items.emplace_back(Update{meta_key(page.pk), closing(isr, **meta), still(**meta)});
-    } else {
-      // A first render may be about to publish: then META appears and this starts over.
-      items.emplace_back(Check{meta_key(page.pk), attr("pk").not_exists()});
-    }
-    items.emplace_back(Delete{lock_key(page.pk)});
-    auto transacted = co_await transact_repeatedly(isr, std::move(items));
-    if (!transacted) co_return std::move(transacted).error();
-    if (std::holds_alternative<Committed>(transacted->outcome)) {
-      co_return Invalidated{meta->has_value(), lock->has_value()};
-    }
+    TransactItem change = closing_or_absence(isr, page, *meta);
+    auto changed = co_await change_and_cancel(isr, page, std::move(change));
+    if (!changed) co_return std::move(changed).error();
+    if (*changed) co_return Invalidated{meta->has_value(), lock->has_value()};
     co_await pause(isr, attempt);
   }
   co_return restless(page);
@@ -50,16 +65,10 @@ Task<Result<Invalidated>> purge(const Isr& isr, Page page) {
     if (!meta) co_return std::move(meta).error();
     auto lock = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
     if (!lock) co_return std::move(lock).error();
-    const Value* pointer = *meta ? (*meta)->attributes.find("s3_key") : nullptr;
-
-    std::vector<TransactItem> items;
-    // Only what was seen: a request that arrives late must not remove a page rendered since.
-    items.emplace_back(Delete{meta_key(page.pk),
-                              pointer != nullptr ? attr("s3_key") == *pointer : attr("s3_key").not_exists()});
-    items.emplace_back(Delete{lock_key(page.pk)});
-    auto transacted = co_await transact_repeatedly(isr, std::move(items));
-    if (!transacted) co_return std::move(transacted).error();
-    if (std::holds_alternative<Committed>(transacted->outcome)) {
+    TransactItem change = removal(page, *meta);
+    auto changed = co_await change_and_cancel(isr, page, std::move(change));
+    if (!changed) co_return std::move(changed).error();
+    if (*changed) {
       const auto gone = read_if(*meta, read_meta);
       if (gone && *gone) tell_released(isr, page, **gone);
       co_return Invalidated{meta->has_value(), lock->has_value()};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kShortestBackoff = 3;  // seconds
 constexpr std::int64_t kLongestBackoff = 30;
-constexpr std::chrono::milliseconds kSoonest{100};  // After a refresh that failed, until the next.
+constexpr std::chrono::milliseconds kSoonest{100};  // Between a refresh that failed and the next.
 
 // Between half of the longest wait after so many failures and all of it, never below the shortest.
 std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
@@ -26,21 +26,65 @@ std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
   return shortest + static_cast<std::int64_t>(uniform(random, spread));
 }
 
+Result<void> check_length(const Isr& isr, std::chrono::seconds length) {
+  if (length < kShortestLease) {
+    return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
+                                         " s is too short: writers round to whole seconds, so ask for " +
+                                         std::to_string(kShortestLease.count()) + " s or more"};
+  }
+  if (length > isr.settings.longest_lease) {
+    return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
+                                         " s is longer than any worker counts on (" +
+                                         std::to_string(isr.settings.longest_lease.count()) +
+                                         " s): take a shorter one and refresh it"};
+  }
+  return {};
+}
+
+// Takes LOCK, if nobody holds it at that time. It is an update, not a put: the count of failures goes on until a page
+// is published.
+Write taking(const Isr& isr, const Lease& lease, const std::string& owner, std::int64_t now) {
+  Changes changes;
+  changes.set("lease_token", lease.token)
+      .set("lease_expires_at", lease.expires_at)
+      .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count())
+      .set("acquired_at", lease.acquired_at)
+      .remove("backoff_token")
+      .remove("seen_marks");
+  if (owner.empty()) {
+    changes.remove("owner");
+  } else {
+    changes.set("owner", owner);
+  }
+  return Update{
+      lock_key(lease.page.pk), std::move(changes),
+      attr("pk").not_exists() || attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now};
+}
+
+// What became of a change of LOCK that was meant to be made by whoever holds the lease.
+struct LockChange {
+  bool written = false;
+  bool echo = false;             // An earlier attempt may have been carried out.
+  std::optional<LockRow> found;  // What stands there, where it was not written.
+};
+
+Task<Result<LockChange>> change_lock(const Isr& isr, Write write) {
+  LockChange change;
+  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, change.echo);
+  if (!outcome) co_return std::move(outcome).error();
+  change.written = std::holds_alternative<Written>(*outcome);
+  if (change.written) co_return change;
+  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
+  if (!lock) co_return std::move(lock).error();
+  change.found = *std::move(lock);
+  co_return change;
+}
+
 }  // namespace
 
 Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
                                      std::string owner) {
-  if (length < kShortestLease) {
-    co_return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
-                                            " s is too short: writers round to whole seconds, so ask for " +
-                                            std::to_string(kShortestLease.count()) + " s or more"};
-  }
-  if (length > isr.settings.longest_lease) {
-    co_return Error{ErrorCode::invalid, "a lease of " + std::to_string(length.count()) +
-                                            " s is longer than any worker counts on (" +
-                                            std::to_string(isr.settings.longest_lease.count()) +
-                                            " s): take a shorter one and refresh it"};
-  }
+  if (auto good = check_length(isr, length); !good) co_return std::move(good).error();
   std::vector<std::string> tokens;  // One per attempt: a late first one must not bring a lease back to life.
   bool unsure = false;              // Whether one of them may have been written.
   Attempts attempts(isr);
@@ -48,22 +92,7 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
     const std::int64_t now = isr.now();
     Lease lease{page, uuid_v4(isr.random), now, now + length.count(), length};
     tokens.push_back(lease.token);
-    Changes changes;
-    changes.set("lease_token", lease.token)
-        .set("lease_expires_at", lease.expires_at)
-        .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count())
-        .set("acquired_at", lease.acquired_at)
-        .remove("backoff_token")
-        .remove("seen_marks");
-    if (owner.empty()) {
-      changes.remove("owner");
-    } else {
-      changes.set("owner", owner);
-    }
-    // An update, not a put: the count of failures goes on until a page is published.
-    Write write = Update{
-        lock_key(page.pk), std::move(changes),
-        attr("pk").not_exists() || attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now};
+    Write write = taking(isr, lease, owner, now);
     auto outcome = co_await isr.table.write(std::move(write), Durability::process);
 
     std::optional<Item> stored;
@@ -74,8 +103,8 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
       Error& error = outcome.error();
       unsure = unsure || error.code == ErrorCode::ambiguous;
       if (!unsure || !may_pass(error)) co_return error;
-      error.code =
-          ErrorCode::ambiguous;  // This attempt may have done nothing, but an earlier one may yet arrive.
+      // This attempt may have done nothing, but an earlier one may yet arrive.
+      error.code = ErrorCode::ambiguous;
       if (attempts.has_next()) {
         co_await attempts.next();
         continue;
@@ -104,16 +133,13 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
   }
 }
 
-Task<Result<RefreshOutcome>> keep_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen) {
+Task<Result<RefreshOutcome>> note_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen) {
   Write write = Update{lock_key(lease.page.pk), Changes().set("seen_marks", StringSet(to_texts(seen))),
                        attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()};
-  bool echo = false;
-  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
-  if (!outcome) co_return std::move(outcome).error();
-  if (std::holds_alternative<Written>(*outcome)) co_return lease;
-  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
-  if (!lock) co_return std::move(lock).error();
-  co_return LeaseLost{*std::move(lock)};
+  auto change = co_await change_lock(isr, std::move(write));
+  if (!change) co_return std::move(change).error();
+  if (change->written) co_return lease;
+  co_return LeaseLost{std::move(change->found)};
 }
 
 Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
@@ -126,29 +152,23 @@ Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease) {
                  .set("ttl", lease.expires_at + isr.settings.ttl_buffer.count()),
              attr("lease_token") == lease.token && attr("lease_expires_at") > now &&
                  attr("lease_expires_at") <= lease.expires_at};  // One that arrives late shortens nothing.
-  bool echo = false;
-  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
-  if (!outcome) co_return std::move(outcome).error();
-  if (std::holds_alternative<Written>(*outcome)) co_return lease;
-  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
-  if (!lock) co_return std::move(lock).error();
-  if (*lock && (*lock)->lease_token == lease.token && (*lock)->held_at(isr.now())) {
-    lease.expires_at = *(*lock)->lease_expires_at;
+  auto change = co_await change_lock(isr, std::move(write));
+  if (!change) co_return std::move(change).error();
+  if (change->written) co_return lease;
+  const std::optional<LockRow>& found = change->found;
+  if (found && found->lease_token == lease.token && found->held_at(isr.now())) {
+    lease.expires_at = *found->lease_expires_at;
     co_return lease;
   }
-  co_return LeaseLost{*std::move(lock)};
+  co_return LeaseLost{std::move(change->found)};
 }
 
 Task<Result<ReleaseOutcome>> release(const Isr& isr, Lease lease) {
   Write write = Delete{lock_key(lease.page.pk), attr("lease_token") == lease.token};
-  bool echo = false;
-  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
-  if (!outcome) co_return std::move(outcome).error();
-  if (std::holds_alternative<Written>(*outcome)) co_return LeaseReleased{};
-  auto lock = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
-  if (!lock) co_return std::move(lock).error();
-  if (echo && !*lock) co_return LeaseReleased{};
-  co_return LeaseLost{*std::move(lock)};
+  auto change = co_await change_lock(isr, std::move(write));
+  if (!change) co_return std::move(change).error();
+  if (change->written || (change->echo && !change->found)) co_return LeaseReleased{};
+  co_return LeaseLost{std::move(change->found)};
 }
 
 Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string error) {
@@ -171,14 +191,11 @@ Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string e
                            .set("backoff_token", token)
                            .set("last_error", error_text(error)),
                        attr("lease_token") == lease.token};
-  bool echo = false;
-  auto outcome = co_await write_repeatedly(isr, std::move(write), Durability::process, echo);
-  if (!outcome) co_return std::move(outcome).error();
-  if (std::holds_alternative<Written>(*outcome)) co_return backed_off;
-  auto found = read_if(std::get<ConditionFailed>(*outcome).stored, read_lock);
-  if (!found) co_return std::move(found).error();
-  if (echo && *found && (*found)->lease_token == token) co_return backed_off;
-  co_return LeaseLost{*std::move(found)};
+  auto change = co_await change_lock(isr, std::move(write));
+  if (!change) co_return std::move(change).error();
+  const bool echoed = change->echo && change->found && change->found->lease_token == token;
+  if (change->written || echoed) co_return backed_off;
+  co_return LeaseLost{std::move(change->found)};
 }
 
 Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page) {
@@ -230,8 +247,8 @@ Task<void> stopping(Task<bool> refreshing, std::stop_source lost, bool& is_lost)
 
 }  // namespace
 
-Task<bool> keep(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
-                std::function<Task<void>(Lease)> refreshed) {
+Task<bool> refresh_while(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
+                         std::function<Task<void>(Lease)> refreshed) {
   using namespace boost::asio::experimental::awaitable_operators;
   std::exception_ptr thrown;
   bool is_lost = false;

@@ -20,6 +20,10 @@
 
 namespace facetheory {
 
+// How long a lease lasts where nobody says otherwise. It ends soon enough after a crash for those who wait to see
+// another render.
+inline constexpr std::chrono::seconds kDefaultLease{10};
+
 struct Lease {
   Page page;
   std::string token;
@@ -53,9 +57,9 @@ using BackOffOutcome = std::variant<BackedOff, LeaseLost>;
 Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::seconds length,
                                      std::string owner = {});
 
-// For a render in steps, of which somebody else may publish the page: keeps in LOCK what was found of the marks after
-// the lease was acquired and before the render begins. publish() uses it where it is told of none.
-Task<Result<RefreshOutcome>> keep_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen);
+// Notes in LOCK what was found of the marks after the lease was acquired and before the render begins. publish() uses
+// it where it is told of none: after a render in steps somebody else may publish the page.
+Task<Result<RefreshOutcome>> note_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen);
 
 // The lease lasts for its length from now on. One that has expired is lost, even if nobody has taken it.
 Task<Result<RefreshOutcome>> refresh(const Isr& isr, Lease lease);
@@ -72,7 +76,7 @@ Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page);
 // Awaits `work` while the lease is refreshed every third of its length, calling `refreshed` (may be empty) after
 // each. Returns whether the lease was kept until the work ended. As soon as it is lost `lost` is asked to stop
 // and the work cancelled, as Asio cancels (terminal). What the work throws, this throws.
-Task<bool> keep(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
-                std::function<Task<void>(Lease)> refreshed = {});
+Task<bool> refresh_while(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
+                         std::function<Task<void>(Lease)> refreshed = {});
 
 }  // namespace facetheory

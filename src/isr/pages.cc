@@ -24,7 +24,7 @@ Task<PageView> judged_by(const Isr& isr, PageView view, DecidingRows rows) {
   if (view.page.cache_key.empty()) view.page.cache_key = view.meta->cache_key.value_or("");
   view.freshness =
       judge(view.meta, own_marks(*view.meta, std::move(rows.marks)), isr.now(), isr.settings.clock_skew);
-  const bool written = co_await keep_verdict(isr, view.page, *view.meta, view.freshness);
+  const bool written = co_await record_verdict(isr, view.page, *view.meta, view.freshness);
   if (written && view.freshness.state == PageState::missing) view.meta.reset();
   co_return view;
 }
@@ -138,7 +138,8 @@ Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> e
     if (!learned) co_return learned;
     for (PageView& view : pages) {
       view.freshness = judge(view.meta, marks_among(view, known), isr.now(), isr.settings.clock_skew);
-      [[maybe_unused]] const bool written = co_await keep_verdict(isr, view.page, *view.meta, view.freshness);
+      [[maybe_unused]] const bool written =
+          co_await record_verdict(isr, view.page, *view.meta, view.freshness);
       if (!each(std::move(view))) co_return Result<void>();
     }
     if (!scanned->next) co_return Result<void>();

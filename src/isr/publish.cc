@@ -29,7 +29,7 @@ Error invalid(std::string message) {
 }
 
 Result<void> check(const Rendered& rendered, const PublishOptions& options, const Isr& isr) {
-  if (!rendered.store || rendered.failed || rendered.stale) {
+  if (rendered.as != RenderedAs::page) {
     return invalid("a page that is not to be stored, or failed, cannot be published: give the lease back");
   }
   if (rendered.revalidate < std::chrono::seconds(1)) {
@@ -79,7 +79,7 @@ Generations generations_of(const Isr& isr, const Lease& lease, const PublishOpti
   return {replaced, options.generated_at.value_or(std::max(lease.acquired_at, replaced))};
 }
 
-// Why the guards forbid it.
+// Why the guards forbid it, if they do.
 std::optional<PublishRefused> refusal_of(const PublishOptions& options, const Generations& generations,
                                          const std::optional<MetaRow>& before) {
   using Reason = PublishRefused::Reason;
@@ -117,7 +117,11 @@ class Publication {
   bool may_have_happened() const { return may_have_happened_; }
 
  private:
-  Task<Result<std::optional<PublishOutcome>>> look();
+  Task<Result<std::optional<PublishOutcome>>> plan();
+  Task<Result<std::optional<LeaseLost>>> complete_lease();
+  Task<Result<std::int64_t>> read_what_stands();
+  Result<void> plan_meta(std::int64_t newest, std::int64_t generated_at);
+  void plan_version();
   Task<Result<std::string>> store_body();
   Task<Result<std::optional<PublishOutcome>>> commit();
   Task<Result<bool>> is_ours();
@@ -147,9 +151,9 @@ class Publication {
 
 Task<Result<PublishOutcome>> Publication::run() {
   if (auto good = check(rendered_, options_, isr_); !good) co_return good.error();
-  // META can change under a valid lease only by writers that ignore leases; look again then.
+  // META can change under a valid lease only by writers that ignore leases; all is planned anew then.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    auto ended = co_await look();
+    auto ended = co_await plan();
     if (!ended) co_return std::move(ended).error();
     if (*ended) co_return **std::move(ended);
 
@@ -178,17 +182,39 @@ Task<Result<PublishOutcome>> Publication::run() {
 }
 
 // Reads what is there and works out what shall be. An outcome means that publishing is out of the question.
-Task<Result<std::optional<PublishOutcome>>> Publication::look() {
+Task<Result<std::optional<PublishOutcome>>> Publication::plan() {
   using Ended = std::optional<PublishOutcome>;
   if (lease_.acquired_at == 0) {
-    auto lock = co_await get_lock(isr_, lease_.page);
-    if (!lock) co_return std::move(lock).error();
-    if (!*lock || (*lock)->lease_token != lease_.token || !(*lock)->held_at(isr_.now())) {
-      co_return Ended(LeaseLost{*std::move(lock)});
-    }
-    lease_.acquired_at = (*lock)->acquired_at.value_or(isr_.now());
-    if (options_.seen_marks.empty()) options_.seen_marks = std::move((*lock)->seen_marks);
+    auto lost = co_await complete_lease();
+    if (!lost) co_return std::move(lost).error();
+    if (*lost) co_return Ended(**std::move(lost));
   }
+  auto newest = co_await read_what_stands();
+  if (!newest) co_return std::move(newest).error();
+  const Generations generations = generations_of(isr_, lease_, options_, before_);
+  replaced_ = generations.replaced;
+  if (auto good = plan_meta(*newest, generations.next); !good) co_return std::move(good).error();
+  version_.reset();
+  if (options_.history > 0) plan_version();
+  if (auto refused = refusal_of(options_, generations, before_)) co_return Ended(*std::move(refused));
+  co_return Ended();
+}
+
+// Finds in LOCK when the lease was acquired, and which marks were seen then.
+Task<Result<std::optional<LeaseLost>>> Publication::complete_lease() {
+  using Lost = std::optional<LeaseLost>;
+  auto lock = co_await get_lock(isr_, lease_.page);
+  if (!lock) co_return std::move(lock).error();
+  if (!*lock || (*lock)->lease_token != lease_.token || !(*lock)->held_at(isr_.now())) {
+    co_return Lost(LeaseLost{*std::move(lock)});
+  }
+  lease_.acquired_at = (*lock)->acquired_at.value_or(isr_.now());
+  if (options_.seen_marks.empty()) options_.seen_marks = std::move((*lock)->seen_marks);
+  co_return Lost();
+}
+
+// META and, where they are needed, the versions; yields the newest version's number.
+Task<Result<std::int64_t>> Publication::read_what_stands() {
   auto item = co_await get_repeatedly(isr_, meta_key(lease_.page.pk));
   if (!item) co_return std::move(item).error();
   auto before = read_if(*item, read_meta);
@@ -203,12 +229,14 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
     versions_ = *std::move(found);
     newest = std::max(newest, newest_version(versions_));
   }
+  co_return newest;
+}
 
-  const Generations generations = generations_of(isr_, lease_, options_, before_);
-  replaced_ = generations.replaced;
+Result<void> Publication::plan_meta(std::int64_t newest, std::int64_t generated_at) {
   meta_ = MetaRow{};
-  if (!body_key_.empty()) meta_.s3_key = isr_.bodies.reference(body_key_);  // Stored after an earlier look.
-  meta_.generated_at = generations.next;
+  if (!body_key_.empty())
+    meta_.s3_key = isr_.bodies.reference(body_key_);  // It was stored for an earlier plan.
+  meta_.generated_at = generated_at;
   meta_.revalidate_seconds = rendered_.revalidate.count();
   meta_.etag = rendered_.etag ? rendered_.etag : own_etag(sha256_hex(rendered_.body.bytes));
   meta_.version = newest + 1;
@@ -224,39 +252,35 @@ Task<Result<std::optional<PublishOutcome>>> Publication::look() {
   } else if (before_) {
     meta_.cache_key = before_->cache_key;
   }
-  if (options_.ttl) {
-    meta_.ttl = std::max(isr_.now(), meta_.generated_at) + options_.ttl->count();
-    if (*meta_.ttl <= meta_.generated_at + meta_.revalidate_seconds) {
-      co_return invalid("a ttl of " + std::to_string(options_.ttl->count()) +
-                        " s ends inside the freshness window of " + std::to_string(meta_.revalidate_seconds) +
-                        " s, and the table might delete a fresh page: choose a longer ttl");
-    }
+  if (!options_.ttl) return {};
+  meta_.ttl = std::max(isr_.now(), meta_.generated_at) + options_.ttl->count();
+  if (*meta_.ttl <= meta_.generated_at + meta_.revalidate_seconds) {
+    return invalid("a ttl of " + std::to_string(options_.ttl->count()) +
+                   " s ends inside the freshness window of " + std::to_string(meta_.revalidate_seconds) +
+                   " s, and the table might delete a fresh page: choose a longer ttl");
   }
+  return {};
+}
 
-  version_.reset();
-  if (options_.history > 0) {
-    std::int64_t milliseconds = isr_.clock.now().time_since_epoch().count();
-    for (const VersionRow& row : versions_) {
-      // Our clock may be behind that of whoever made it.
-      if (const auto time = time_of_version_sk(row.sk)) milliseconds = std::max(milliseconds, *time + 1);
-    }
-    VersionRow& row = version_.emplace();
-    row.sk = version_sk(milliseconds, isr_.random);
-    row.generated_at = meta_.generated_at;
-    row.revalidate_seconds = meta_.revalidate_seconds;
-    row.s3_key = meta_.s3_key;
-    row.etag = meta_.etag;
-    row.ttl = meta_.ttl;
-    row.status = rendered_.body.metadata.status;
-    if (!rendered_.body.metadata.content_type.empty())
-      row.content_type = rendered_.body.metadata.content_type;
-    row.cache_key = meta_.cache_key;
-    row.version = meta_.version;
-    row.tags = meta_.tags;
-    meta_.current_sk = row.sk;
+void Publication::plan_version() {
+  std::int64_t milliseconds = isr_.clock.now().time_since_epoch().count();
+  for (const VersionRow& row : versions_) {
+    // Our clock may be behind that of whoever made it.
+    if (const auto time = time_of_version_sk(row.sk)) milliseconds = std::max(milliseconds, *time + 1);
   }
-  if (auto refused = refusal_of(options_, generations, before_)) co_return Ended(*std::move(refused));
-  co_return Ended();
+  VersionRow& row = version_.emplace();
+  row.sk = version_sk(milliseconds, isr_.random);
+  row.generated_at = meta_.generated_at;
+  row.revalidate_seconds = meta_.revalidate_seconds;
+  row.s3_key = meta_.s3_key;
+  row.etag = meta_.etag;
+  row.ttl = meta_.ttl;
+  row.status = rendered_.body.metadata.status;
+  if (!rendered_.body.metadata.content_type.empty()) row.content_type = rendered_.body.metadata.content_type;
+  row.cache_key = meta_.cache_key;
+  row.version = meta_.version;
+  row.tags = meta_.tags;
+  meta_.current_sk = row.sk;
 }
 
 // Durable before it returns; what rows shall call it.
@@ -283,8 +307,8 @@ Task<Result<std::string>> Publication::store_body() {
   };
   if (keep_lease) {
     Task<void> work = write();
-    co_await keep(isr_, lease_, std::move(work),
-                  std::stop_source());  // If it is lost, the transaction will see.
+    co_await refresh_while(isr_, lease_, std::move(work),
+                           std::stop_source());  // If it is lost, the transaction will see.
   } else {
     co_await write();
   }
@@ -348,7 +372,7 @@ void Publication::tell_of_released_bodies() const {
   }
 }
 
-// Empty: META was changed by somebody; look again.
+// Empty: META was changed by somebody, and all is to be planned anew.
 Task<Result<std::optional<PublishOutcome>>> Publication::commit() {
   using Ended = std::optional<PublishOutcome>;
   auto transacted = co_await transact_repeatedly(isr_, items());

@@ -20,22 +20,31 @@
 
 namespace facetheory {
 
+// How long a page is fresh where nobody says otherwise.
+inline constexpr std::chrono::seconds kDefaultRevalidate{60};
+
+// What a render came to. Only a page can be published; `regenerate` takes care of the others.
+enum class RenderedAs {
+  page,       // It is for everybody, and published.
+  transient,  // It is for whoever asked for it alone. A page that stands there is withdrawn.
+  called_stale,  // Its renderer says that it is stale itself. The page that stands there stays, and nobody backs off.
+  failed,  // It is an error, of which the body is all that can be shown. Everybody backs off.
+};
+
 // What a render yields.
 struct Rendered {
   Body body;
-  std::chrono::seconds revalidate{60};   // At least one second.
-  std::optional<std::string> etag = {};  // Default: a strong one, of the bytes' SHA-256.
+  std::chrono::seconds revalidate = kDefaultRevalidate;  // At least one second.
+  std::optional<std::string> etag = {};                  // Default: a strong one, of the bytes' SHA-256.
   std::vector<std::string> tags = {};
-  // These are for `regenerate`; what is marked so cannot be published.
-  bool store = true;    // False: it is only for whoever asked for it. A page that stands there is withdrawn.
-  bool failed = false;  // An error, of which the body is all that can be shown. Everybody backs off.
-  // What it was rendered from is stale itself, says whoever rendered it. The page that stands there stays, and nobody
-  // backs off.
-  bool stale = false;
-  std::string why_not_stored = {};  // For people, if it is not: "it sets a cookie".
+  RenderedAs as = RenderedAs::page;
+  // The body has no bytes here: whoever asked gets them from the renderer itself, since there are too many of them to
+  // wait for. A page is never handed over.
+  bool handed_over = false;
+  std::string why_not_stored = {};  // For people, if it is no page: "it sets a cookie".
 };
 
-// The strong entity tag of a page whose renderer gave none; of the hex digest of its bytes.
+// The strong entity tag of a page whose renderer gave none: it is made of the hex digest of its bytes.
 std::string own_etag(std::string_view sha256);
 
 // The request record that a publish completes. Without the owner's token any STARTED record is completed.
@@ -80,10 +89,10 @@ std::string_view name(PublishRefused::Reason reason);
 
 using PublishOutcome = std::variant<Published, LeaseLost, PublishRefused>;
 
-// Before a page is rendered: whether one of these options could be published, whatever its bytes. `invalid` says what
-// to change.
+// Tells before a page is rendered whether it could be published under these options, whatever its bytes. `invalid` says
+// what to change.
 Result<void> check_to_publish(const Isr& isr, const Rendered& rendered, const PublishOptions& options);
-// Likewise under the lease: why a publish over this META would certainly be refused.
+// Tells under the lease, before a page is rendered, why a publish over this META would certainly be refused.
 std::optional<PublishRefused> certain_refusal(const Isr& isr, const Lease& lease,
                                               const PublishOptions& options,
                                               const std::optional<MetaRow>& before);

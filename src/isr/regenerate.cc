@@ -15,6 +15,14 @@
 namespace facetheory {
 namespace {
 
+// What the answer of a render that failed says of itself.
+Error failure_of(const Rendered& answer) {
+  const int status = answer.body.metadata.status;
+  const bool told = status < 400 && !answer.why_not_stored.empty();
+  return {ErrorCode::unavailable,
+          told ? answer.why_not_stored : "the page came with status " + std::to_string(status)};
+}
+
 // One regeneration, from the first look to the outcome.
 class Regeneration {
  public:
@@ -33,9 +41,20 @@ class Regeneration {
   enum class Look { at_first, under_the_lease };
   Task<Result<Ended>> look(Look when);
   Task<Result<Ended>> claim_request();
-  Task<bool> keep_claim();
+  Task<bool> extend_claim();
+
+  // What became of a render under the lease.
+  struct Interrupted {
+    Error why;
+  };
+  using Render = std::variant<Result<Rendered>, Interrupted, LeaseLost>;
+
   Task<Result<RegenerateOutcome>> render_and_publish(Lease lease);
-  void give_turn_back(const std::optional<Result<Rendered>>& rendered);
+  Task<Result<void>> remove_if_purged();
+  Task<Render> render_under(Lease lease);
+  void give_turn_back(const std::optional<Render>& rendered);
+  Task<Result<RegenerateOutcome>> conclude(Lease lease, Result<Rendered> rendered);
+  Task<Result<RegenerateOutcome>> publish_page(Lease lease, Rendered page);
   Task<Result<RegenerateOutcome>> refuse(Lease lease, PublishRefused refused);
   Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
   Task<Result<RegenerateOutcome>> not_stored(Lease lease);
@@ -59,8 +78,8 @@ class Regeneration {
   PageView seen_;
   std::optional<RequestClaim> claim_;
   std::int64_t claimed_until_ = 0;
-  std::optional<LeaseHeld> held_;  // Whom the lease was last found with.
-  std::shared_ptr<void> turn_;     // Or, once it is rendered, its place among those that are stored.
+  std::optional<LeaseHeld> held_;  // The lease was last found so.
+  std::shared_ptr<void> turn_;     // Once it is rendered this is its place among those that are stored.
 };
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
@@ -95,7 +114,7 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
         co_return NoTurn{};
       }
     }
-    if (claim_ && !co_await keep_claim()) continue;
+    if (claim_ && !co_await extend_claim()) continue;
     auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
     if (!acquired) {
       co_await hand_back(to_string(acquired.error()));
@@ -174,8 +193,9 @@ Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
   co_return Ended(std::get<RequestFailed>(*std::move(outcome)));
 }
 
-// While we wait for our turn or for somebody else's render. False: somebody has taken the request over meanwhile.
-Task<bool> Regeneration::keep_claim() {
+// The claim would end while we wait for our turn or for somebody else's render. False: somebody has taken the request
+// over meanwhile.
+Task<bool> Regeneration::extend_claim() {
   if (isr_.now() + options_.lease.count() / 2 < claimed_until_) co_return true;
   RequestClaim ours = *claim_;
   auto extended = co_await extend(isr_, std::move(ours), options_.lease);
@@ -197,43 +217,65 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   const bool expired = held_ && !held_->lock.is_backoff() && held_->until <= lease.acquired_at;
   const bool taken_over = expired && fresh && !*fresh;
   tell(taken_over ? RegenerateEvent::lease_taken_over : RegenerateEvent::lease_acquired);
-  if (!fresh || *fresh) {
+  if (fresh && *fresh) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
-    if (fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
-    co_await hand_back(to_string(fresh.error()));
-    co_return std::move(fresh).error();
+    co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
   }
-  // One that claims to be from the future would be back when that has come, if this render fails.
-  const bool ahead =
-      seen_.meta && seen_.meta->newest_generation() > isr_.now() + isr_.settings.clock_skew.count();
-  if (seen_.meta && (seen_.meta->pinned || ahead) && seen_.freshness.state == PageState::missing) {
-    auto removed = co_await remove_purged(isr_, page_, *seen_.meta);
-    if (!removed) {
-      [[maybe_unused]] auto released = co_await release(isr_, lease);
-      co_await hand_back(to_string(removed.error()));
-      co_return std::move(removed).error();
-    }
-    if (*removed) seen_.meta.reset();  // Or it is another by now, which whoever withdraws it must look at.
+  Result<void> ready;
+  if (!fresh) {
+    ready = std::move(fresh).error();
+  } else {
+    ready = co_await remove_if_purged();
+  }
+  if (!ready) {
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    co_await hand_back(to_string(ready.error()));
+    co_return std::move(ready).error();
   }
   if (auto refused = certain_refusal(isr_, lease, options_.publish, seen_.meta)) {
     co_return co_await refuse(std::move(lease), *std::move(refused));
   }
 
+  Render render = co_await render_under(lease);
+  if (auto* gone = std::get_if<LeaseLost>(&render)) {
+    co_return co_await attach(std::move(*gone), "the lease was lost while the page was rendered");
+  }
+  if (auto* interrupted = std::get_if<Interrupted>(&render)) {
+    [[maybe_unused]] auto released = co_await release(isr_, lease);
+    co_await hand_back(interrupted->why.message);
+    co_return RenderFailed{std::move(interrupted->why)};
+  }
+  co_return co_await conclude(std::move(lease), std::get<Result<Rendered>>(std::move(render)));
+}
+
+// A pin cannot be published over, and a page that claims to be from the future would be back when that has come, if
+// this render fails: where such a page was purged, its META goes before the render.
+Task<Result<void>> Regeneration::remove_if_purged() {
+  const bool ahead =
+      seen_.meta && seen_.meta->newest_generation() > isr_.now() + isr_.settings.clock_skew.count();
+  const bool stays = !seen_.meta || (!seen_.meta->pinned && !ahead);
+  if (stays || seen_.freshness.state != PageState::missing) co_return Result<void>();
+  auto removed = co_await remove_purged(isr_, page_, *seen_.meta);
+  if (!removed) co_return std::move(removed).error();
+  if (*removed) seen_.meta.reset();  // Or it is another by now, which whoever withdraws it must look at.
+  co_return Result<void>();
+}
+
+Task<Regeneration::Render> Regeneration::render_under(Lease lease) {
   std::stop_source lost;
-  std::optional<Result<Rendered>> rendered;
-  std::optional<Error> aborted;
+  std::optional<Render> rendered;
   const auto render = [&]() -> Task<void> {
     try {
       RenderContext context{page_, lease, seen_.meta, lost.get_token()};
       rendered.emplace(co_await renderer_(std::move(context)));
     } catch (const boost::system::system_error& error) {
       if (error.code() != boost::asio::error::operation_aborted) {
-        rendered.emplace(Error{ErrorCode::internal, error.what()});
+        rendered.emplace(Result<Rendered>(Error{ErrorCode::internal, error.what()}));
       } else {
-        aborted = Error{ErrorCode::unavailable, "the render was interrupted"};
+        rendered.emplace(Interrupted{Error{ErrorCode::unavailable, "the render was interrupted"}});
       }
     } catch (const std::exception& error) {
-      rendered.emplace(Error{ErrorCode::internal, error.what()});
+      rendered.emplace(Result<Rendered>(Error{ErrorCode::internal, error.what()}));
     }
   };
   const auto refreshed = [this](Lease kept) -> Task<void> {
@@ -243,31 +285,35 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   };
   Task<void> work = render();
   std::function<Task<void>(Lease)> after_refresh = refreshed;
-  const bool kept = co_await keep(isr_, lease, std::move(work), lost, std::move(after_refresh));
+  const bool kept = co_await refresh_while(isr_, lease, std::move(work), lost, std::move(after_refresh));
   give_turn_back(rendered);
-  if (!kept) {
-    auto lock = co_await get_lock(isr_, page_);
-    LeaseLost gone{lock ? *std::move(lock) : std::nullopt};
-    co_return co_await attach(std::move(gone), "the lease was lost while the page was rendered");
-  }
-  if (aborted) {
-    [[maybe_unused]] auto released = co_await release(isr_, lease);
-    co_await hand_back(aborted->message);
-    co_return RenderFailed{*std::move(aborted)};
-  }
-  if (*rendered && (*rendered)->failed) {
-    const int status = (*rendered)->body.metadata.status;
-    const bool told = status < 400 && !(*rendered)->why_not_stored.empty();
-    rendered.emplace(
-        Error{ErrorCode::unavailable,
-              told ? (*rendered)->why_not_stored : "the page came with status " + std::to_string(status)});
-  }
-  if (!*rendered) co_return co_await give_up(std::move(lease), rendered->error());
-  if ((*rendered)->stale) co_return co_await called_stale(std::move(lease));
-  if (!(*rendered)->store) co_return co_await not_stored(std::move(lease));
+  if (kept) co_return *std::move(rendered);
+  auto lock = co_await get_lock(isr_, page_);
+  co_return LeaseLost{lock ? *std::move(lock) : std::nullopt};
+}
 
+// Others may render while this page is stored, as long as there is room for what waits.
+void Regeneration::give_turn_back(const std::optional<Render>& rendered) {
+  if (!turn_ || !options_.storing) return;
+  const auto* made = rendered ? std::get_if<Result<Rendered>>(&*rendered) : nullptr;
+  const bool is_page = made != nullptr && *made && (*made)->as == RenderedAs::page;
+  if (auto place = options_.storing(is_page ? (*made)->body.bytes.size() : 0)) turn_ = std::move(place);
+}
+
+Task<Result<RegenerateOutcome>> Regeneration::conclude(Lease lease, Result<Rendered> rendered) {
+  if (!rendered) co_return co_await give_up(std::move(lease), std::move(rendered).error());
+  if (rendered->as == RenderedAs::failed) {
+    Error failure = failure_of(*rendered);
+    co_return co_await give_up(std::move(lease), std::move(failure));
+  }
+  if (rendered->as == RenderedAs::called_stale) co_return co_await called_stale(std::move(lease));
+  if (rendered->as == RenderedAs::transient) co_return co_await not_stored(std::move(lease));
+  co_return co_await publish_page(std::move(lease), *std::move(rendered));
+}
+
+Task<Result<RegenerateOutcome>> Regeneration::publish_page(Lease lease, Rendered page) {
   options_.publish.seen_marks = seen_.seen_marks;
-  auto outcome = co_await publish(isr_, lease, **std::move(rendered), options_.publish);
+  auto outcome = co_await publish(isr_, lease, std::move(page), options_.publish);
   if (!outcome) {
     // `invalid` is the renderer's mistake; anything else may pass. After `ambiguous` LOCK says who is right.
     if (outcome.error().code == ErrorCode::invalid)
@@ -283,14 +329,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   co_return co_await refuse(std::move(lease), std::get<PublishRefused>(*std::move(outcome)));
 }
 
-// Others may render while this page is stored, as long as there is room for what waits.
-void Regeneration::give_turn_back(const std::optional<Result<Rendered>>& rendered) {
-  if (!turn_ || !options_.storing) return;
-  const bool has_body = rendered && *rendered && (*rendered)->store;
-  if (auto place = options_.storing(has_body ? (*rendered)->body.bytes.size() : 0)) turn_ = std::move(place);
-}
-
-// Its guards do not hold: the lease is given back, and nobody backs off.
+// The guards of the publish do not hold: the lease is given back, and nobody backs off.
 Task<Result<RegenerateOutcome>> Regeneration::refuse(Lease lease, PublishRefused refused) {
   [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
   std::string why = "not published: " + std::string(name(refused.reason));
@@ -337,7 +376,7 @@ Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
 Task<Result<RegenerateOutcome>> Regeneration::called_stale(Lease lease) {
   [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
   co_await hand_back("whoever renders the page calls it stale");
-  co_return NotStored{.stale = true};
+  co_return CalledStale{};
 }
 
 // Somebody else had the page. Where the render that is current began after our request, it is our request's
@@ -385,9 +424,8 @@ struct OutcomeName {
   }
   std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
   std::string_view operator()(const PublishRefused&) const { return "refused"; }
-  std::string_view operator()(const NotStored& done) const {
-    return done.stale ? "called_stale" : "not_stored";
-  }
+  std::string_view operator()(const NotStored&) const { return "not_stored"; }
+  std::string_view operator()(const CalledStale&) const { return "called_stale"; }
   std::string_view operator()(const NoTurn&) const { return "no_turn"; }
 };
 

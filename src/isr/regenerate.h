@@ -32,8 +32,8 @@ struct RenderContext {
   // Empty: there is, or it is seen later. Where there is none the page is not to be stored.
   std::function<bool(std::size_t bytes)> has_room = {};
 };
-// An error (or an exception, or what is marked `failed`) publishes nothing and makes everybody back off. A renderer
-// that was cancelled (boost::system::system_error operation_aborted) gives the lease back at once instead.
+// An error (or an exception, or RenderedAs::failed) publishes nothing and makes everybody back off. A renderer that was
+// cancelled (boost::system::system_error operation_aborted) gives the lease back at once instead.
 using Renderer = std::function<Task<Result<Rendered>>(RenderContext)>;
 
 // What happens on the way, for those who count.
@@ -45,13 +45,13 @@ enum class RegenerateEvent {
 };
 
 struct RegenerateOptions {
-  std::chrono::seconds lease{10};  // Refreshed every third of it while the page is rendered.
+  std::chrono::seconds lease = kDefaultLease;  // Refreshed every third of it while the page is rendered.
   std::string owner = {};
   PublishOptions publish = {};  // Its `request` and `seen_marks` are filled in here.
-  // Those that the page will get, as far as they are known before it is rendered. Of an invalidation of any other tag
-  // that the page does not have already, clocks decide whether it came before the render or after.
+  // The page will get these, as far as they are known before it is rendered. Clocks decide whether an invalidation of
+  // any other tag, which the page does not have already, came before the render or after.
   std::vector<std::string> tags = {};
-  // Those that the page is thought to have now: their marks are read in the same round trip as META.
+  // The page is thought to have these now: their marks are read in the same round trip as META.
   std::vector<std::string> likely_tags = {};
   // The caller has just read the page and found that it is to be rendered: the first look is the one under the lease. A
   // request with an id is looked at all the same, since it may be done.
@@ -95,17 +95,18 @@ struct RenderFailed {
   std::int64_t retry_at = 0;  // Nobody tries before; 0: at once.
   bool in_backoff = false;    // It was not tried: somebody's render had failed before (fail_in_backoff).
 };
-// The page is only for whoever asked for it (Rendered::store).
+// The page is only for whoever asked for it (RenderedAs::transient).
 struct NotStored {
   bool withdrawn = false;   // A page stood there, and does not any more.
   bool lease_lost = false;  // A page that stood there is left to whoever took the lease away.
-  bool stale = false;       // Rendered::stale: what stood there stays.
 };
+// Whoever renders the page calls it stale (RenderedAs::called_stale). What stood there stays.
+struct CalledStale {};
 // Nothing was begun: its turn did not come (RegenerateOptions::turn).
 struct NoTurn {};
 using RegenerateOutcome =
     std::variant<AlreadyFresh, Regenerated, Replayed, LeaseHeld, RequestInProgress, RequestMismatch,
-                 RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored, NoTurn>;
+                 RequestFailed, RenderFailed, LeaseLost, PublishRefused, NotStored, CalledStale, NoTurn>;
 // "published", "already_fresh", "not_stored", "failed", "in_backoff", "lease_held", ...
 std::string_view name(const RegenerateOutcome& outcome);
 

@@ -65,8 +65,8 @@ Task<Result<RegenerateOutcome>> have_rendered_elsewhere(const Isr& isr, Page pag
   // One that was invalidated before it was published is no answer to whoever came after that.
   if (published && after->freshness.state == PageState::fresh) co_return AlreadyFresh{*after->meta};
   if (!answer) co_return RenderFailed{answer.error()};
-  if (answer->stale) co_return NotStored{.stale = true};
-  if (answer->failed) {
+  if (answer->as == RenderedAs::called_stale) co_return CalledStale{};
+  if (answer->as == RenderedAs::failed) {
     co_return RenderFailed{Error{ErrorCode::unavailable, "whoever renders the page answered with status " +
                                                              std::to_string(answer->body.metadata.status)}};
   }

@@ -12,8 +12,9 @@ namespace facetheory {
 // The renderer asks him; what it yields is only for whoever asked for it. Its context has no lease (an empty token) and
 // no previous page. Where a mark has made the page stale, its META is closed first, since he may know no marks.
 //
-// AlreadyFresh: he has published it, or it was fresh before. NotStored: he answered, and META is what it was.
-// RenderFailed: he did not, or failed; nobody backs off. NoTurn. Of the options `tags`, `rejected` and `turn` count.
+// AlreadyFresh: he has published it, or it was fresh before. NotStored, CalledStale: he answered, and META is what it
+// was. RenderFailed: he did not, or failed; nobody backs off. NoTurn. Of the options `tags`, `rejected` and `turn`
+// count.
 Task<Result<RegenerateOutcome>> have_rendered_elsewhere(const Isr& isr, Page page, Renderer renderer,
                                                         RegenerateOptions options);
 

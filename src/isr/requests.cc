@@ -31,10 +31,10 @@ Condition is_ours(const RequestClaim& claim) {
   return attr("owner_token") == claim.owner_token && attr("status") == name(RequestStatus::started);
 }
 
-// Who may have this record next, and on what condition. Nothing: nobody yet; `until` says when.
+// On what condition somebody may have this record next. Without one nobody may yet; `until` says when.
 struct Takeover {
   std::optional<Condition> condition;
-  bool unless_leased = false;  // And only where nobody holds the page's lease.
+  bool unless_leased = false;  // And nobody may hold the page's lease.
   std::int64_t until = 0;
 };
 
@@ -44,7 +44,7 @@ Takeover takeover_of(const Isr& isr, const RequestRow& row, std::int64_t now) {
     if (*row.in_progress_expires_at > now) return {std::nullopt, false, *row.in_progress_expires_at};
     return {as_read(row), false, now};
   }
-  // Of another writer, without a time: counted from when one of ours first met it.
+  // Another writer's record has no time: its time is counted from when one of ours first met it.
   const std::int64_t until = row.first_seen_at.value_or(now) + isr.settings.longest_lease.count();
   if (!row.first_seen_at || until >= now) return {std::nullopt, false, until};
   return {as_read(row), true, until};
@@ -57,116 +57,175 @@ Task<Result<void>> note_first_seen(const Isr& isr, Page page, std::string id, Re
   co_return Result<void>();
 }
 
-// `unsure` tells whether an attempt had no answer: then it may yet arrive, whatever became of the others.
-Task<Result<ClaimOutcome>> try_to_claim(const Isr& isr, Page page, std::string id, std::string hash,
-                                        std::chrono::seconds in_progress,
-                                        std::vector<std::string> other_hashes, bool& unsure) {
-  if (auto good = key_of_request_id(id); !good) co_return std::move(good).error();
-  if (in_progress < kShortestLease) {
+// One claim, from the first attempt to its outcome.
+class Claiming {
+ public:
+  Claiming(const Isr& isr, Page page, std::string id, std::string hash, std::chrono::seconds in_progress,
+           std::vector<std::string> other_hashes)
+      : isr_(isr),
+        page_(std::move(page)),
+        id_(std::move(id)),
+        hash_(std::move(hash)),
+        in_progress_(in_progress),
+        other_hashes_(std::move(other_hashes)) {}
+
+  Task<Result<ClaimOutcome>> run();
+  // An attempt had no answer: it may yet arrive, whatever became of the others.
+  bool is_unsure() const { return unsure_; }
+
+ private:
+  // What became of one attempt to write the record.
+  struct Attempt {
+    std::optional<ClaimOutcome> ended = {};
+    std::optional<Item> stored = {};  // What stands there; empty: the answer did not tell.
+    std::optional<Error> error = {};
+  };
+  RequestRow next_record(std::int64_t now);
+  Task<Attempt> put(RequestRow row, std::int64_t now);
+  Task<Attempt> put_unless_leased(Put record, RequestRow row, std::int64_t now);
+  RequestClaim claimed(RequestRow row, std::int64_t now) const;
+  Task<Result<std::optional<ClaimOutcome>>> meet(std::optional<Item> stored, std::int64_t now);
+
+  const Isr& isr_;
+  const Page page_;
+  const std::string id_;
+  const std::string hash_;
+  const std::chrono::seconds in_progress_;
+  const std::vector<std::string> other_hashes_;
+
+  std::vector<std::string> owners_;  // One per attempt, as with leases.
+  std::optional<RequestRow> met_;    // What stands in the way; the next attempt takes it over.
+  std::optional<Takeover> takeover_;
+  bool unsure_ = false;
+};
+
+Task<Result<ClaimOutcome>> Claiming::run() {
+  if (auto good = key_of_request_id(id_); !good) co_return std::move(good).error();
+  if (in_progress_ < kShortestLease) {
     co_return Error{ErrorCode::invalid, "a request must be in progress for " +
                                             std::to_string(kShortestLease.count()) + " s or more, not " +
-                                            std::to_string(in_progress.count()) + " s"};
+                                            std::to_string(in_progress_.count()) + " s"};
   }
-  std::vector<std::string> owners;  // One per attempt, as with leases.
-  std::optional<RequestRow> met;    // What stands in the way; the next attempt takes it over.
-  std::optional<Takeover> takeover;
   for (int attempt = 0;; ++attempt) {
-    const std::int64_t now = isr.now();
-    RequestRow row;
-    row.request_hash = met ? met->request_hash : hash;
-    row.owner_token = uuid_v4(isr.random);
-    row.started_at = now;
-    row.in_progress_expires_at = now + in_progress.count();
-    row.ttl = *row.in_progress_expires_at + isr.settings.ttl_buffer.count();
-    row.attempt = met ? met->attempt + 1 : 1;
-    owners.push_back(*row.owner_token);
-
-    // Past its ttl a record counts as absent.
-    Condition free = attr("pk").not_exists() || attr("ttl") <= now;
-    if (takeover) free = std::move(free) || *takeover->condition;
-    std::vector<TransactItem> items;
-    items.emplace_back(Put{to_item(page.pk, request_sk(id), row), std::move(free)});
-    if (takeover && takeover->unless_leased) {
-      items.emplace_back(
-          Check{lock_key(page.pk), attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now});
+    const std::int64_t now = isr_.now();
+    RequestRow row = next_record(now);
+    Attempt attempted = co_await put(std::move(row), now);
+    if (attempted.ended) co_return *std::move(attempted.ended);
+    if (attempted.error) {
+      unsure_ = unsure_ || attempted.error->code == ErrorCode::ambiguous;
+      if (!unsure_ || !may_pass(*attempted.error)) co_return *std::move(attempted.error);
+      co_await pause(isr_, attempt);
     }
-    std::optional<Item> stored;
-    std::optional<Error> error;
-    if (items.size() == 1) {
-      Write write = std::get<Put>(std::move(items.front()));
-      auto written = co_await isr.table.write(std::move(write), Durability::machine);
-      if (written && std::holds_alternative<Written>(*written)) {
-        co_return RequestClaim{page, id, *row.owner_token, now, std::move(row)};
-      }
-      if (written) {
-        stored = std::get<ConditionFailed>(*std::move(written)).stored;
-      } else {
-        error = std::move(written).error();
-      }
-    } else {
-      auto transacted = co_await transact_repeatedly(isr, std::move(items));
-      unsure = unsure || (transacted && transacted->echo);
-      if (!transacted) error = std::move(transacted).error();
-      if (transacted && std::holds_alternative<Committed>(transacted->outcome)) {
-        co_return RequestClaim{page, id, *row.owner_token, now, std::move(row)};
-      }
-      if (transacted) {
-        const auto& reasons = std::get<Cancelled>(transacted->outcome).reasons;
-        if (!reasons.at(0)) co_return RequestInProgress{*met, takeover->until};  // Somebody holds the lease.
-      }
-    }
-    if (error) {
-      unsure = unsure || error->code == ErrorCode::ambiguous;
-      if (!unsure || !may_pass(*error)) co_return *std::move(error);
-      co_await pause(isr, attempt);
-    }
-    if (!stored) {
-      auto read = co_await get_repeatedly(isr, request_key(page, id));
+    if (!attempted.stored) {
+      auto read = co_await get_repeatedly(isr_, request_key(page_, id_));
       if (!read) co_return std::move(read).error();
-      stored = *std::move(read);
+      attempted.stored = *std::move(read);
     }
-
-    auto found = read_if(stored, read_request);
-    if (!found) co_return std::move(found).error();
-    met.reset();
-    takeover.reset();
-    if (*found && !(*found)->expired_at(isr.now())) {
-      met = *std::move(found);
-      const bool same = met->request_hash == hash || std::find(other_hashes.begin(), other_hashes.end(),
-                                                               met->request_hash) != other_hashes.end();
-      if (!same) co_return RequestMismatch{*std::move(met)};
-      if (met->status == RequestStatus::completed) co_return RequestCompleted{*std::move(met)};
-      if (met->status == RequestStatus::failed && !met->retryable) co_return RequestFailed{*std::move(met)};
-      const bool ours =
-          met->owner_token && std::find(owners.begin(), owners.end(), *met->owner_token) != owners.end();
-      if (ours && met->status == RequestStatus::started) {
-        const std::int64_t started_at = met->started_at.value_or(now);
-        co_return RequestClaim{page, id, *met->owner_token, started_at, *std::move(met)};
-      }
-      takeover = takeover_of(isr, *met, isr.now());
-      if (!takeover->condition) {
-        if (!met->in_progress_expires_at && !met->first_seen_at) {
-          auto noted = co_await note_first_seen(isr, page, id, *met);
-          if (!noted) co_return std::move(noted).error();
-        }
-        co_return RequestInProgress{*std::move(met), takeover->until};
-      }
-    }
+    auto ended = co_await meet(std::move(attempted.stored), now);
+    if (!ended) co_return std::move(ended).error();
+    if (*ended) co_return **std::move(ended);
     if (attempt + 1 >= 2 * kAttempts) {
       co_return Error{ErrorCode::unavailable,
-                      "the request " + id + " of " + to_string(page) + " kept changing hands"};
+                      "the request " + id_ + " of " + to_string(page_) + " kept changing hands"};
     }
   }
+}
+
+RequestRow Claiming::next_record(std::int64_t now) {
+  RequestRow row;
+  row.request_hash = met_ ? met_->request_hash : hash_;
+  row.owner_token = uuid_v4(isr_.random);
+  row.started_at = now;
+  row.in_progress_expires_at = now + in_progress_.count();
+  row.ttl = *row.in_progress_expires_at + isr_.settings.ttl_buffer.count();
+  row.attempt = met_ ? met_->attempt + 1 : 1;
+  owners_.push_back(*row.owner_token);
+  return row;
+}
+
+RequestClaim Claiming::claimed(RequestRow row, std::int64_t now) const {
+  std::string owner = *row.owner_token;
+  return RequestClaim{page_, id_, std::move(owner), now, std::move(row)};
+}
+
+Task<Claiming::Attempt> Claiming::put(RequestRow row, std::int64_t now) {
+  // Past its ttl a record counts as absent.
+  Condition free = attr("pk").not_exists() || attr("ttl") <= now;
+  if (takeover_) free = std::move(free) || *takeover_->condition;
+  Put record{to_item(page_.pk, request_sk(id_), row), std::move(free)};
+  if (takeover_ && takeover_->unless_leased)
+    co_return co_await put_unless_leased(std::move(record), std::move(row), now);
+
+  Write write = std::move(record);
+  auto written = co_await isr_.table.write(std::move(write), Durability::machine);
+  Attempt attempt;
+  if (!written) {
+    attempt.error = std::move(written).error();
+  } else if (std::holds_alternative<Written>(*written)) {
+    attempt.ended = claimed(std::move(row), now);
+  } else {
+    attempt.stored = std::get<ConditionFailed>(*std::move(written)).stored;
+  }
+  co_return attempt;
+}
+
+Task<Claiming::Attempt> Claiming::put_unless_leased(Put record, RequestRow row, std::int64_t now) {
+  std::vector<TransactItem> items;
+  items.emplace_back(std::move(record));
+  items.emplace_back(
+      Check{lock_key(page_.pk), attr("lease_expires_at").not_exists() || attr("lease_expires_at") <= now});
+  auto transacted = co_await transact_repeatedly(isr_, std::move(items));
+  unsure_ = unsure_ || (transacted && transacted->echo);
+  Attempt attempt;
+  if (!transacted) {
+    attempt.error = std::move(transacted).error();
+  } else if (std::holds_alternative<Committed>(transacted->outcome)) {
+    attempt.ended = claimed(std::move(row), now);
+  } else if (!std::get<Cancelled>(transacted->outcome).reasons.at(0)) {
+    attempt.ended = RequestInProgress{*met_, takeover_->until};  // Somebody holds the lease.
+  }
+  co_return attempt;
+}
+
+// Judges the record that stands there. No outcome: the next attempt may take it over, or there is none any more.
+Task<Result<std::optional<ClaimOutcome>>> Claiming::meet(std::optional<Item> stored, std::int64_t now) {
+  using Ended = std::optional<ClaimOutcome>;
+  auto found = read_if(stored, read_request);
+  if (!found) co_return std::move(found).error();
+  met_.reset();
+  takeover_.reset();
+  if (!*found || (*found)->expired_at(isr_.now())) co_return Ended();
+  met_ = *std::move(found);
+  const bool same = met_->request_hash == hash_ || std::find(other_hashes_.begin(), other_hashes_.end(),
+                                                             met_->request_hash) != other_hashes_.end();
+  if (!same) co_return Ended(RequestMismatch{*std::move(met_)});
+  if (met_->status == RequestStatus::completed) co_return Ended(RequestCompleted{*std::move(met_)});
+  if (met_->status == RequestStatus::failed && !met_->retryable)
+    co_return Ended(RequestFailed{*std::move(met_)});
+  const bool ours =
+      met_->owner_token && std::find(owners_.begin(), owners_.end(), *met_->owner_token) != owners_.end();
+  if (ours && met_->status == RequestStatus::started) {
+    const std::int64_t started_at = met_->started_at.value_or(now);
+    RequestRow row = *std::move(met_);
+    co_return Ended(claimed(std::move(row), started_at));
+  }
+  takeover_ = takeover_of(isr_, *met_, isr_.now());
+  if (takeover_->condition) co_return Ended();
+  if (!met_->in_progress_expires_at && !met_->first_seen_at) {
+    auto noted = co_await note_first_seen(isr_, page_, id_, *met_);
+    if (!noted) co_return std::move(noted).error();
+  }
+  co_return Ended(RequestInProgress{*std::move(met_), takeover_->until});
 }
 
 }  // namespace
 
 Task<Result<ClaimOutcome>> claim(const Isr& isr, Page page, std::string id, std::string hash,
                                  std::chrono::seconds in_progress, std::vector<std::string> other_hashes) {
-  bool unsure = false;
-  auto outcome = co_await try_to_claim(isr, std::move(page), std::move(id), std::move(hash), in_progress,
-                                       std::move(other_hashes), unsure);
-  if (!outcome && unsure && outcome.error().code == ErrorCode::unavailable) {
+  Claiming claiming(isr, std::move(page), std::move(id), std::move(hash), in_progress,
+                    std::move(other_hashes));
+  auto outcome = co_await claiming.run();
+  if (!outcome && claiming.is_unsure() && outcome.error().code == ErrorCode::unavailable) {
     outcome.error().code = ErrorCode::ambiguous;
   }
   co_return outcome;

@@ -61,7 +61,7 @@ class Sweep {
  private:
   Task<Result<void>> sweep_rows();
   Task<Result<bool>> sweep_row(Item item);  // False: it stays.
-  Task<void> keep_verdict_on(const Item& item);
+  Task<void> record_verdict_on(const Item& item);
   Task<Result<void>> sweep_bodies();
   Task<Result<BodyPage>> first_bodies();
   Task<Result<void>> sweep_body(const BodyEntry& entry);
@@ -188,7 +188,7 @@ Task<Result<bool>> Sweep::sweep_row(Item item) {
 }
 
 // A page that claims to be from the future may have been invalidated or purged and not have been asked for since.
-Task<void> Sweep::keep_verdict_on(const Item& item) {
+Task<void> Sweep::record_verdict_on(const Item& item) {
   if (options_.dry_run || item.key.sk != kMetaSk) co_return;
   const auto page = page_of_pk(item.key.pk);
   if (!page) co_return;
@@ -197,7 +197,7 @@ Task<void> Sweep::keep_verdict_on(const Item& item) {
   auto marks = co_await marks_of(isr_, *page, meta->tags, Consistency::eventual);
   if (!marks) co_return;
   Freshness verdict = judge(*meta, *marks, isr_.now(), isr_.settings.clock_skew);
-  [[maybe_unused]] const bool written = co_await keep_verdict(isr_, *page, *meta, std::move(verdict));
+  [[maybe_unused]] const bool written = co_await record_verdict(isr_, *page, *meta, std::move(verdict));
 }
 
 Task<Result<void>> Sweep::sweep_rows() {
@@ -216,7 +216,7 @@ Task<Result<void>> Sweep::sweep_rows() {
         continue;
       }
       if (auto remembered = remember(item); !remembered) co_return remembered;
-      co_await keep_verdict_on(item);
+      co_await record_verdict_on(item);
     }
     auto paced = co_await keep_pace(page->items.size());
     if (!paced) co_return paced;
@@ -401,7 +401,7 @@ Task<Result<SweepOutcome>> sweep_alone(const Isr& isr, SweepOptions options, std
     report = co_await sweep(isr, std::move(options), std::move(progress));
   };
   Task<void> sweeping = work();
-  co_await keep(isr, lease, std::move(sweeping), std::stop_source());
+  co_await refresh_while(isr, lease, std::move(sweeping), std::stop_source());
   [[maybe_unused]] auto released = co_await release(isr, lease);  // Else it ends by its time.
   if (!report) co_return std::move(report).error();
   co_return SweepOutcome(*report);

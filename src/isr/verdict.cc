@@ -39,7 +39,7 @@ Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged) {
   co_return std::holds_alternative<Written>(*written);
 }
 
-Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict) {
+Task<bool> record_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict) {
   if (!verdict.while_ahead) co_return false;
   Result<bool> written = false;
   if (verdict.state == PageState::missing) {

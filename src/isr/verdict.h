@@ -27,7 +27,7 @@ Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged);
 // is still the one that was judged. True: it was written. Of any other page nothing is, nor where the mark counts when
 // that time has come, too: META may name tags that the next render has to look for. An error is not told: whoever comes
 // next tries again.
-Task<bool> keep_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict);
+Task<bool> record_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict);
 
 // A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it; and a page whose
 // time has not come yet would outlive the purge. Removes such a META, as purging the page itself does, if it is still

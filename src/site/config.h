@@ -35,8 +35,8 @@ struct Limits {
   std::optional<std::uint64_t> body_bytes = {};      // Of a request's body; empty: any size.
   std::size_t page_bytes = std::size_t{16} << 20;    // A larger answer is passed on and not stored.
   int connections = 10'000;
-  int renders = 64;           // At once, in this process.
-  int queued_renders = 2000;  // That wait for their turn, in this process.
+  int renders = kDefaultRenders;               // At once, in this process.
+  int queued_renders = kDefaultQueuedRenders;  // That wait for their turn, in this process.
   std::chrono::milliseconds header_timeout{
       10'000};  // From the first byte of a request to the end of its header.
   std::chrono::milliseconds body_timeout{60'000};       // Longest silence within a request's body.
@@ -75,8 +75,8 @@ struct OriginConfig {
   int connections = 64;
   int streams = 64;  // Besides: of answers for one client each, while they come.
   std::chrono::milliseconds connect_timeout{2'000};
-  std::chrono::milliseconds read_timeout{30'000};    // Longest silence.
-  std::chrono::milliseconds render_timeout{60'000};  // All of a render.
+  std::chrono::milliseconds read_timeout{30'000};                  // Longest silence.
+  std::chrono::milliseconds render_timeout = kDefaultRenderLimit;  // All of a render.
 
   friend bool operator==(const OriginConfig&, const OriginConfig&) = default;
 };
@@ -120,7 +120,7 @@ struct RouteConfig {
   std::string origin = {};  // A name in Config::origins.
   bool cache = true;        // false: everything is passed on.
   // How long a page is fresh when the origin does not say; empty: then it is not stored.
-  std::optional<std::chrono::seconds> revalidate = std::chrono::seconds(60);
+  std::optional<std::chrono::seconds> revalidate = kDefaultRevalidate;
   PagePolicy policy = {};
   std::chrono::seconds not_found{10};  // How long a 404 is fresh; 0: not stored.
   std::chrono::seconds gone{60};       // A 410.

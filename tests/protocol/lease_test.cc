@@ -33,7 +33,7 @@ TEST_P(LeaseTest, MarksThatItsHolderFoundDecideForWhoeverPublishesWithItsTokenAl
   const auto acquired_in_steps = [&] {
     Lease lease = acquired();
     auto view = done([&] { return view_before_render(isr_, page_, {tag}); });
-    done([&] { return keep_marks(isr_, lease, view.seen_marks); });
+    done([&] { return note_marks(isr_, lease, view.seen_marks); });
     return Lease{.page = page_, .token = lease.token};
   };
   const auto publishing = [&](const Lease& lease) {
@@ -55,10 +55,10 @@ TEST_P(LeaseTest, MarksThatItsHolderFoundDecideForWhoeverPublishesWithItsTokenAl
 TEST_P(LeaseTest, MarksOfALeaseThatIsOverAreNotThoseOfTheNext) {
   const Lease first = acquired();
   auto view = done([&] { return view_before_render(isr_, page_, {"tag of " + page_.cache_key}); });
-  done([&] { return keep_marks(isr_, first, view.seen_marks); });
+  done([&] { return note_marks(isr_, first, view.seen_marks); });
   ASSERT_NE(row("LOCK")->attributes.find("seen_marks"), nullptr);
   advance(seconds(31));
-  const auto lost = done([&] { return keep_marks(isr_, first, view.seen_marks); });
+  const auto lost = done([&] { return note_marks(isr_, first, view.seen_marks); });
   EXPECT_TRUE(std::holds_alternative<LeaseLost>(lost));
   acquired();
   EXPECT_EQ(row("LOCK")->attributes.find("seen_marks"), nullptr);
@@ -260,7 +260,7 @@ TEST_F(LeaseAnswerTest, OfBackoffThatWasLostStillBacksOff) {
   EXPECT_EQ(stored().failures, 1);
 }
 
-// keep() under a clock that only the test moves.
+// refresh_while() under a clock that only the test moves.
 class KeepTest : public testing::Test {
  protected:
   Task<void> sleeping(seconds duration) { return clock_.sleep_for(duration); }
@@ -276,7 +276,7 @@ TEST_F(KeepTest, RefreshesAtEveryThirdOfTheLengthWhileTheWorkRuns) {
   const auto lease = std::get<Lease>(*run(acquire(isr_, page_, seconds(30))));
   std::optional<bool> kept;
   std::stop_source lost;
-  auto ended = start(store(keep(isr_, lease, sleeping(seconds(65)), lost), kept));
+  auto ended = start(store(refresh_while(isr_, lease, sleeping(seconds(65)), lost), kept));
   for (int step = 0; step < 7; ++step) {
     ASSERT_TRUE(clock_.wait_for_sleepers(step < 6 ? 2 : 1));
     clock_.advance(seconds(10));
@@ -295,7 +295,7 @@ TEST_F(KeepTest, CancelsTheWorkAsSoonAsTheLeaseIsLost) {
   const auto lease = std::get<Lease>(*run(acquire(isr_, page_, seconds(30))));
   std::optional<bool> kept;
   std::stop_source lost;
-  auto ended = start(store(keep(isr_, lease, sleeping(seconds(1000)), lost), kept));
+  auto ended = start(store(refresh_while(isr_, lease, sleeping(seconds(1000)), lost), kept));
   ASSERT_TRUE(clock_.wait_for_sleepers(2));
   ASSERT_TRUE(run(invalidate(isr_, page_)));
   clock_.advance(seconds(10));
@@ -312,7 +312,7 @@ TEST_F(KeepTest, PassesOnWhatTheWorkThrows) {
     co_return;
   };
   std::stop_source lost;
-  EXPECT_THROW(run(keep(isr_, lease, throwing(), lost)), std::runtime_error);
+  EXPECT_THROW(run(refresh_while(isr_, lease, throwing(), lost)), std::runtime_error);
   EXPECT_FALSE(lost.stop_requested());
 }
 

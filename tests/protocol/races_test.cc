@@ -239,7 +239,7 @@ class WithdrawTest : public RaceTest {
     };
     const Renderer renderer = [](RenderContext) -> Task<Result<Rendered>> {
       Rendered page = rendered("for one alone");
-      page.store = false;
+      page.as = RenderedAs::transient;
       co_return page;
     };
     return run(regenerate(ours_, page_, renderer, {}));
@@ -321,7 +321,7 @@ TEST_F(WithdrawTest, AnswerThatWasLostIsFoundOut) {
   };
   const Renderer renderer = [](RenderContext) -> Task<Result<Rendered>> {
     Rendered page = rendered("for one alone");
-    page.store = false;
+    page.as = RenderedAs::transient;
     co_return page;
   };
   clock_.advance_on_sleep();

@@ -38,7 +38,7 @@ class RegenerateTest : public ProtocolSuite {
     return [this](RenderContext) -> Task<Result<Rendered>> {
       ++renders_;
       Rendered page = rendered("for one alone");
-      page.store = false;
+      page.as = RenderedAs::transient;
       co_return page;
     };
   }
@@ -175,7 +175,7 @@ TEST_P(RegenerateTest, AnswerThatIsMarkedAsFailedIsNotPublished) {
   advance(seconds(60));
   const Renderer sorry = [this](RenderContext) -> Task<Result<Rendered>> {
     Rendered page = rendered("sorry");
-    page.failed = true;
+    page.as = RenderedAs::failed;
     page.body.metadata.status = 503;
     co_return page;
   };

@@ -20,6 +20,7 @@ std::string_view name(Answer::Kind kind) {
   constexpr std::string_view kNames[] = {"hit",      "miss",   "wait-hit", "stale",  "stale-metadata-error",
                                          "uncached", "pass",   "other",    "absent", "apology",
                                          "failed",   "refused"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Answer::Kind::refused) + 1);
   return kNames[static_cast<std::size_t>(kind)];
 }
 

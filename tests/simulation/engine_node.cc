@@ -22,7 +22,7 @@ EngineOptions any_options(Party& party) {
   options.uncached_renders = 1 + static_cast<int>(party.pick(3));
   options.breaker_failures = 2 + static_cast<int>(party.pick(4));
   options.renders = 1 + static_cast<int>(party.pick(3));
-  options.passes = 1 + party.pick(2);
+  options.transient_pages = 1 + party.pick(2);
   options.owner = "node " + std::to_string(party.id);
   return options;
 }
@@ -205,21 +205,22 @@ Task<Result<Rendered>> EngineNode::render(RenderContext context, std::string req
     thrown = std::current_exception();
   }
   const bool failed = fails || thrown;
-  rendered.failed = failed && party_.happens(50);
-  rendered.store = failed || luck >= 22;
-  if (!rendered.store) {
+  const bool apologises = failed && party_.happens(50);
+  if (apologises) rendered.as = RenderedAs::failed;
+  if (!failed && luck < 22) rendered.as = RenderedAs::transient;
+  if (rendered.as == RenderedAs::transient) {
     rendered.body.bytes = "private " + std::to_string(++fleet_.renders);
     fleet_.checker.render_is_private(token);
   }
   if (failed) rendered.body.bytes = "broken " + std::to_string(++fleet_.renders);
   if (failed) fleet_.checker.render_failed(token);
   checker_.render_ended(number, rendered.body.bytes,
-                        failed           ? RenderEnd::failed
-                        : rendered.store ? RenderEnd::succeeded
-                                         : RenderEnd::not_to_be_stored,
+                        failed                                 ? RenderEnd::failed
+                        : rendered.as == RenderedAs::transient ? RenderEnd::not_to_be_stored
+                                                               : RenderEnd::succeeded,
                         fleet_.scheduler.now());
   if (thrown) std::rethrow_exception(thrown);
-  if (failed && !rendered.failed) co_return Error{ErrorCode::unavailable, rendered.body.bytes};
+  if (failed && !apologises) co_return Error{ErrorCode::unavailable, rendered.body.bytes};
   co_return rendered;
 }
 

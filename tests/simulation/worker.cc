@@ -178,10 +178,10 @@ Task<Result<Rendered>> Worker::render(RenderContext context) {
   if (luck < 15) throw std::runtime_error("the renderer broke");
   if (luck < 17) throw boost::system::system_error(boost::asio::error::operation_aborted);
   Rendered page = rendered(context.page);
-  page.failed = luck < 19;
-  page.store = luck < 19 || luck >= 25;
-  if (page.failed) fleet_.checker.render_failed(context.lease.token);
-  if (!page.store) fleet_.checker.render_is_private(context.lease.token);
+  if (luck < 19) page.as = RenderedAs::failed;
+  if (luck >= 19 && luck < 25) page.as = RenderedAs::transient;
+  if (page.as == RenderedAs::failed) fleet_.checker.render_failed(context.lease.token);
+  if (page.as == RenderedAs::transient) fleet_.checker.render_is_private(context.lease.token);
   co_return page;
 }
 
@@ -225,6 +225,7 @@ Task<void> Worker::regenerate_page(Target target, std::optional<std::string> id,
             [](const NotStored& done) {
               return Report{.kind = done.lease_lost ? Kind::lost : Kind::not_stored};
             },
+            [](const CalledStale&) { return Report{.kind = Kind::not_stored}; },
             [](const NoTurn&) { return Report{.kind = Kind::refused}; },
             [](const LeaseLost&) { return Report{.kind = Kind::lost}; },
             [](const PublishRefused& refused) {
