@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint8_t kMostUses = 3;
 constexpr std::size_t kSmallShare = 10;   // The small queue has a tenth of the budget.
 constexpr std::size_t kLargestShare = 4;  // A quarter of the budget is the most one body may take.
-constexpr std::size_t kOverhead = 256;    // Of an entry: nodes of list and map, string and object headers.
+constexpr std::size_t kOverhead = 256;  // What an entry takes beside: nodes of list and map, object headers.
 
 }  // namespace
 
@@ -78,7 +78,7 @@ bool BodyCache::used(Entry& entry) {
   return entry.uses > 0;
 }
 
-// The oldest newcomer: to the main queue if somebody asked for it again, out otherwise.
+// Moves the oldest newcomer to the main queue if somebody asked for it again, and drops it otherwise.
 void BodyCache::evict_from_small() {
   const Position oldest = small_.entries.begin();
   if (used(*oldest)) {
@@ -116,7 +116,7 @@ void BodyCache::drop(Position entry) {
   queue.entries.erase(entry);
 }
 
-// As many as there are entries: longer, and a scan would be remembered too.
+// There are as many ghosts as entries: with more of them a scan would be remembered too.
 void BodyCache::remember(std::string_view key) {
   const std::size_t hash = std::hash<std::string_view>()(key);
   if (ghost_positions_.contains(hash)) return;

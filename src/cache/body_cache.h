@@ -54,7 +54,7 @@ class BodyCache {
     std::shared_ptr<const Body> body;
     std::size_t cost = 0;
     std::atomic<bool>* touched = nullptr;
-    std::uint8_t uses = 0;  // Since it came into its queue, up to kMostUses.
+    std::uint8_t uses = 0;  // Counted since it came into its queue, up to kMostUses.
     Queue* queue = nullptr;
   };
   // The front is the oldest.

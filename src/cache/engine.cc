@@ -23,9 +23,10 @@ namespace {
 // A page that is whole so soon after it could be read is answered whole, once it is stored: with its entity tag, and
 // compressed.
 constexpr std::chrono::milliseconds kWholePatience{30};
-// For storing it, besides. A store that is slow or hangs must not keep the page from whoever it was rendered for.
+// So much longer it may take to store it. A store that is slow or hangs must not keep the page from whoever it was
+// rendered for.
 constexpr std::chrono::milliseconds kStoringPatience{20};
-// The same for those who cannot read it while it is being stored.
+// So long it may take for those who cannot read it while it is being stored.
 constexpr std::chrono::seconds kStoreHangs{1};
 
 // Whether the page is so far beyond its window that it may not even be served as stale.
@@ -495,8 +496,8 @@ bool Engine::State::Waiting::is_of_no_use(const Boarding& boarding) const {
   if (!*flight.outcome) return false;
   const auto* fresh = std::get_if<AlreadyFresh>(&**flight.outcome);
   const bool published = std::holds_alternative<Regenerated>(**flight.outcome);
-  // Of a flight that is older than this request the page may be older, too: invalidated, purged or marked
-  // after that, and before the request came.
+  // If the flight is older than this request, its page may be older, too: invalidated, purged or marked after that,
+  // and before the request came.
   const bool current = published && !boarding.may_be_published && flight.unmarked;
   const bool too_early = flight.began < came_ && (fresh != nullptr || (published && !current));
   const bool rejected = fresh != nullptr && why_.rejected && fresh->meta == pointer_.meta;

@@ -23,16 +23,16 @@ struct EngineCounters {
   std::uint64_t bodies_read = 0, table_errors = 0;
 };
 
-// As of now.
+// How it is now.
 struct EngineGauges {
   std::size_t waiters = 0;  // Requests that wait for a render.
-  std::size_t flights =
-      0;  // Regenerations under way, with those that wait for their turn or for another node.
-  std::size_t queued_renders = 0;  // Of those: that wait for their turn.
-  Duration oldest_queued{0};       // For how long the oldest of them has.
+  // Regenerations under way, with those that wait for their turn or for another node.
+  std::size_t flights = 0;
+  std::size_t queued_renders = 0;  // Those that wait for their turn.
+  Duration oldest_queued{0};       // How long the oldest of them has waited.
   Duration oldest_flight{0};       // How long ago the oldest regeneration began that has not ended.
-  std::size_t overdue_flights =
-      0;  // Those that should have ended long ago; they were given up, and still hang.
+  // Those that should have ended long ago; they were given up, and still hang.
+  std::size_t overdue_flights = 0;
   std::size_t bodies_in_memory = 0, bytes_in_memory = 0, pointers = 0;
   bool table_down = false;   // It has failed so often that it is hardly asked.
   bool bodies_down = false;  // Likewise.
@@ -47,7 +47,7 @@ struct EngineGauges {
 struct OverdueRender {
   std::string page;
   Duration age{0};
-  std::size_t count = 1;  // With others like it.
+  std::size_t count = 1;  // There are so many like it.
 };
 
 }  // namespace facetheory

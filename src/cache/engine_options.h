@@ -18,7 +18,8 @@ namespace facetheory {
 struct PreparedBody {
   std::shared_ptr<const Body> body;
   std::size_t cost = 0;  // Bytes of memory.
-  // Of the body, if it has one: set by whoever serves it again without asking the engine, so that it stays in memory.
+  // Belongs to the body, if it has one: whoever serves it again without asking the engine sets it, so that it stays in
+  // memory.
   std::atomic<bool>* touched = nullptr;
 };
 
@@ -29,12 +30,12 @@ struct EngineOptions {
   Duration pointer_ttl{0};              // How long a pointer is trusted without asking the table; 0: never.
   std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
   std::size_t pointers = 100'000;       // Pages whose last pointer is remembered.
-  // At once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is kept for
-  // requests that wait while renders that nobody waits for hold others.
+  // So many run at once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is
+  // kept for requests that wait while renders that nobody waits for hold others.
   int renders = kDefaultRenders;
   // So many wait for their turn for requests; and as many of the background.
   std::size_t queued_renders = kDefaultQueuedRenders;
-  int uncached_renders = 16;  // At once, while a store is away that the page would need.
+  int uncached_renders = 16;  // So many run at once while a store is away that their pages would need.
   // Pages that were rendered and are being stored, and what their bodies take. Beyond either a render keeps its turn
   // until its page is stored.
   std::size_t storing = 64;

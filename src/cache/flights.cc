@@ -237,13 +237,13 @@ void Flights::give_up(const std::shared_ptr<Flight>& flight) {
                            "limits, or this program has a mistake; restart it if this stays");
 }
 
-void Flights::give_up_overdue(const std::string* of) {
+void Flights::give_up_overdue(const std::string* key) {
   std::vector<std::shared_ptr<Flight>> hanging;
   {
     const std::lock_guard lock(mutex_);
     const Duration now = isr_.clock.monotonic();
-    auto each = of != nullptr ? flights_.find(*of) : flights_.begin();
-    const auto end = of != nullptr && each != flights_.end() ? std::next(each) : flights_.end();
+    auto each = key != nullptr ? flights_.find(*key) : flights_.begin();
+    const auto end = key != nullptr && each != flights_.end() ? std::next(each) : flights_.end();
     while (each != end) {
       const std::shared_ptr<Flight> flight = each->second;
       const bool is_overdue = now > flight->due;
@@ -323,7 +323,7 @@ RegenerateOptions Flights::options_for(Flight& flight, const Errand& errand) {
   options.owner = options_->owner;
   options.publish.history = request.policy.history;
   options.publish.ttl = request.policy.ttl;
-  // In memory before anybody can learn of it: whoever asks next waits for no file.
+  // The body is in memory before anybody can learn of it: whoever asks next waits for no file.
   options.publish.on_stored = [this, &flight](const std::string& s3_key) { remember_body(flight, s3_key); };
   options.request_id = request.request_id;
   options.inputs = request.inputs;
@@ -461,7 +461,7 @@ void Flights::count(const Result<RegenerateOutcome>& outcome) {
   if (lost || std::holds_alternative<LeaseLost>(*outcome)) ++counters_.leases_lost;
 }
 
-// A mark does not take the lease away. For those who joined the flight: was one set before they came?
+// A mark does not take the lease away. Those who joined the flight need to know whether one was set before they came.
 Task<void> Flights::check_marks(Flight& flight, Page page, const RegenerateOutcome& outcome) {
   const auto* regenerated = std::get_if<Regenerated>(&outcome);
   bool joined = false;

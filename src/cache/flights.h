@@ -61,9 +61,9 @@ struct Flight {
   };
 
   const Page page;
-  const std::shared_ptr<Event>
-      readable;          // It belongs to the request that began it; set when the flight has ended, too.
-  const Duration began;  // Monotonic.
+  // It belongs to the request that began the flight, and is also set when the flight has ended.
+  const std::shared_ptr<Event> readable;
+  const Duration began;                       // Monotonic.
   const std::shared_ptr<Turns::Place> place;  // Where it waits for its turn.
   // Guarded by the mutex of Flights.
   Duration due{0};           // When it must have ended; monotonic. While it queues, Turns sees to that.
@@ -93,7 +93,7 @@ struct Flight {
 struct Errand {
   ServeRequest request;
   Renderer renderer;
-  Pointer pointer;         // As the request saw it.
+  Pointer pointer;         // What the request saw.
   bool rejected = false;   // It is fresh, but not good enough.
   bool just_read = false;  // The pointer was read for this errand, not known from before.
   // How long whoever boards waits for it; monotonic. Empty: nobody waits, it flies in the background.
@@ -102,8 +102,8 @@ struct Errand {
 
 class Flights;
 
-// Somebody waits for a flight. As long as any seat is taken, and before its turn has come, the flight is worth queueing
-// for.
+// Somebody waits for a flight. As long as any of its seats is taken, and before its turn has come, the flight is worth
+// queueing for.
 class Seat {
  public:
   Seat(std::shared_ptr<Flights> flights, std::shared_ptr<Flight> flight)
@@ -122,8 +122,8 @@ class Seat {
 
 struct Boarding {
   std::shared_ptr<Flight> flight;   // Null: no flight begins any more.
-  bool began = false;               // With this errand's renderer; it was joined otherwise.
-  bool may_be_published = false;    // Already, when it was joined.
+  bool began = false;               // It began with this errand's renderer; it was joined otherwise.
+  bool may_be_published = false;    // It was possible already when it was joined.
   std::shared_ptr<Seat> seat = {};  // Null: nobody waits for that errand.
 };
 
@@ -174,8 +174,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
   static Task<void> fly(std::shared_ptr<Flights> self, std::shared_ptr<Flight> flight, std::string key,
                         Errand errand);
   void land(Flight& flight, const std::string& key, Result<RegenerateOutcome> outcome);
-  void give_up_overdue(const std::string* of = nullptr);  // That one, or all that are.
-  void give_up(const std::shared_ptr<Flight>& flight);    // With mutex_ held; the caller sets its events.
+  void give_up_overdue(const std::string* key = nullptr);  // The flight of that key, or all that are overdue.
+  void give_up(const std::shared_ptr<Flight>& flight);     // With mutex_ held; the caller sets its events.
   void set_due(Flight& flight, Duration due);
   Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
   Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
@@ -201,7 +201,7 @@ class Flights : public std::enable_shared_from_this<Flights> {
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   std::map<std::string, std::shared_ptr<Flight>> flights_;
-  std::vector<std::shared_ptr<Flight>> given_up_;  // And not ended yet.
+  std::vector<std::shared_ptr<Flight>> given_up_;  // They have not ended yet.
   bool draining_ = false;
   EngineCounters counters_;
 };

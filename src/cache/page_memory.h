@@ -53,7 +53,7 @@ class PageMemory {
  public:
   PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options);
 
-  // With bodies that are left alone for a while after they have failed; as long as this memory lives.
+  // Its bodies are left alone for a while after they have failed. It lives as long as this memory.
   const Isr& isr() const { return isr_; }
   // Why nothing can be stored now, if that is so: a store is left alone, or cannot be written.
   std::optional<Error> storing_rests() const;
@@ -62,14 +62,14 @@ class PageMemory {
   // Tries stores that cannot be written again, on that executor, where it is time to.
   static void try_writing_again(const std::shared_ptr<PageMemory>& self,
                                 const boost::asio::any_io_executor& executor);
-  // Until none of these is under way.
+  // Returns when none of these is under way.
   Task<void> wait_for_tries();
 
   // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more
   // than cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page
   // has in all probability: if it has others that nobody knew, there is a second round trip.
   Task<Result<Pointer>> look_up(Page page, std::vector<std::string> likely);
-  // All of it from the table, unless that has failed too often.
+  // Reads all of it from the table, unless that has failed too often.
   Task<Result<Pointer>> read_pointer(Page page, std::vector<std::string> likely, Consistency consistency);
   std::optional<Pointer> last_known(const std::string& pk);
   // The page was seen to be current. It is the last known; the next request reads it: it may have been invalidated
@@ -108,23 +108,23 @@ class PageMemory {
       std::map<std::string, KnownMark, std::less<>>;  // The empty tag is the tenant as a whole.
   // What is known of a page's rows, and need not be read.
   struct Known {
-    std::vector<std::string> tags;  // That the page has, as far as can be told.
+    std::vector<std::string> tags;  // The page has these, as far as can be told.
     bool has_meta = false;          // META is known; empty then: there is none.
     std::optional<MetaRow> meta = {};
     Duration meta_read_at{0};
     MarksByTag marks = {};
-    std::vector<std::string> given = {};  // By whoever asks; see restore_tags().
+    std::vector<std::string> given = {};  // Whoever asks gives these; see restore_tags().
   };
-  // Only the tags: all rows are to be read.
+  // Only the tags, since all rows are to be read.
   Known known_tags(const std::string& pk, std::vector<std::string> likely);
-  // And the rows that were read within pointer_ttl, for this page or for another.
+  // The tags, and the rows that were read within pointer_ttl, for this page or for another.
   Known known_rows(const Page& page, std::vector<std::string> likely);
   // Reads what `known` lacks, and remembers the page.
   Task<Result<Pointer>> complete(Page page, Known known, Consistency consistency);
   // One round trip for what it lacks: META, and the marks of the tenant and of the tags.
   Task<Result<void>> read_rows(const Page& page, Known& known, Consistency consistency);
   Error unreadable(Error error);  // Counted.
-  // From the table, unless that has failed too often.
+  // Asks the table, unless that has failed too often.
   Task<Result<std::vector<std::optional<Item>>>> ask(std::vector<Key> keys, Consistency consistency);
   // Remembers it, and drops the body of the page that it replaces, for which hardly anybody will ask. Locked.
   Pointer& remember(const std::string& pk, Pointer pointer);
@@ -142,12 +142,12 @@ class PageMemory {
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   RecentPages<Pointer> pointers_;
-  RecentPages<KnownMark> marks_;  // By the pk of a row of theirs.
+  RecentPages<KnownMark> marks_;  // Found by name_of_mark().
   BodyCache bodies_;
   RecentPages<Duration> transient_;            // Until when each is.
   RecentPages<Duration> deferred_;             // Likewise.
-  CircuitBreaker breaker_;                     // Of the table.
-  std::vector<std::shared_ptr<Event>> tries_;  // That are under way; set when they have ended.
+  CircuitBreaker breaker_;                     // Guards reads of the table.
+  std::vector<std::shared_ptr<Event>> tries_;  // Those under way; each is set when it has ended.
   std::uint64_t distrusted_ = 0;               // How often.
   std::uint64_t bodies_read_ = 0;
   std::uint64_t table_errors_ = 0;

@@ -20,7 +20,7 @@ class RecentPages {
  public:
   explicit RecentPages(std::size_t capacity) : capacity_(capacity) {}
 
-  // Until the next call.
+  // Null: it is not known. What is found is valid until the next call.
   Known* find(std::string_view pk) {
     const auto found = entries_.find(pk);
     if (found == entries_.end()) return nullptr;
@@ -28,7 +28,7 @@ class RecentPages {
     return &found->entry->known;
   }
 
-  // What was put, until the next call.
+  // What was put is valid until the next call.
   Known& put(std::string_view pk, Known known, std::size_t cost = 1) {
     erase(pk);
     while (cost_ + cost > capacity_ && !order_.empty()) {
@@ -71,8 +71,8 @@ class RecentPages {
     std::size_t cost;
     bool found = false;
   };
-  // By pk. The table makes itself anew when it grows, and now and then when much comes and goes; it looks at no entry
-  // then, and has done with a million in some milliseconds.
+  // Found by pk. The table makes itself anew when it grows, and now and then when much comes and goes; it looks at no
+  // entry then, and has done with a million in some milliseconds.
   struct Slot {
     std::size_t hash;
     typename std::list<Entry>::iterator entry;
@@ -91,7 +91,7 @@ class RecentPages {
   };
 
   const std::size_t capacity_;
-  std::size_t cost_ = 0;    // Of all.
+  std::size_t cost_ = 0;    // What all of them cost.
   std::list<Entry> order_;  // Those that were put, or spared, last come first.
   boost::unordered_flat_set<Slot, Hash, Equal> entries_;
 };

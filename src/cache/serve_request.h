@@ -23,8 +23,8 @@ class Event;  // event.h
 // What the caller, who knows more of a page than META says, thinks of serving it to its request.
 struct Review {
   bool suits = true;  // False: it answers other requests than this one (another variant).
-  bool fresh =
-      true;  // False: stale in effect, although its window is open. Pinned pages are fresh all the same.
+  // False: it is stale in effect, although its window is open. Pinned pages are fresh all the same.
+  bool fresh = true;
   bool while_stale = true;     // It may be served while it is being rendered again,
   bool in_any_mode = false;    // in mode `blocking` too, unless it was invalidated: whoever made it says so;
   bool on_failure = true;      // when that failed,
@@ -40,7 +40,7 @@ struct ServeRequest {
   std::optional<std::string> request_id = {};
   std::map<std::string, std::string> inputs = {};  // As in RegenerateOptions, and so are these:
   std::vector<std::string> other_hashes = {};
-  // That the page will get, as far as they are known before it is rendered (RegenerateOptions::tags).
+  // The page will get these, as far as they are known before it is rendered (RegenerateOptions::tags).
   std::vector<std::string> tags = {};
   // Called when a page is at hand, before it is served; and, for `suits` and `shared` alone, with what was waited for,
   // unless this request's own renderer made it. Must not throw.

@@ -37,8 +37,8 @@ struct Served {
   // Null of `live`, `pass` and `absent`; and of `uncached` and `failed` where the renderer has handed it over itself
   // (Rendered::handed_over).
   std::shared_ptr<const Body> body;
-  MetaRow meta;               // Without a page in the table: what it would have been.
-  std::string reason;         // For people and logs.
+  MetaRow meta;               // What it would have been, if there is no page in the table.
+  std::string reason;         // People and logs read it.
   std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.
   Duration known_at{0};       // Where it is a hit: when its pointer was read; monotonic.
   bool no_room = false;       // Where it is live: it is known already that it will not be stored.

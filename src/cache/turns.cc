@@ -9,19 +9,19 @@
 namespace facetheory {
 namespace {
 
-constexpr int kShareKept = 8;  // One turn of so many is kept for those who wait.
+constexpr int kShareReserved = 8;  // One turn of so many is reserved for those who wait.
 constexpr int kShareOfBackground =
     4;                      // One turn of so many is for the background, if it has something to do.
 constexpr int kEnough = 8;  // Turns that ended, to judge by them how long one takes.
 constexpr std::chrono::seconds kLate{30};  // What was measured before that says nothing of today's renders.
 constexpr std::chrono::milliseconds kBetweenSearches{250};
-// How long nobody waits for what holds a turn until one of those that are kept is given instead of it. A server sees
-// within less than that who has left.
+// How long nobody waits for what holds a turn until one of those that are reserved is given instead of it. A server
+// sees within less than that who has left.
 constexpr std::chrono::milliseconds kSettled{300};
-// Whoever came lately looks by himself whether that time has passed: nothing else may happen for long.
-constexpr std::chrono::milliseconds kBetweenLooks{100};
-constexpr int kLooks = 10;
-constexpr std::chrono::seconds kBeyondPatience{1};  // Between two looks then.
+// Whoever came lately finds out by itself whether that time has passed: nothing else may happen for long.
+constexpr std::chrono::milliseconds kBetweenChecks{100};
+constexpr int kChecks = 10;
+constexpr std::chrono::seconds kBeyondPatience{1};  // Passes between two checks then.
 
 }  // namespace
 
@@ -41,12 +41,12 @@ class Turns::Place {
   const Duration patience;
   State state = State::outside;
   Wanted wanted = Wanted::in_background;
-  Duration until{0};  // Of by_waiters.
-  Duration since{0};  // In that state, of those that last.
-  std::optional<Duration> unwaited_since =
-      {};  // Of has_turn: for so long nobody has waited for what is done.
+  Duration until{0};  // When the last of its waiters gives up.
+  Duration since{0};  // When it came into its state, if that lasts.
+  // It has a turn, and nobody has waited for what is done since then.
+  std::optional<Duration> unwaited_since = {};
   std::uint64_t number = 0;
-  std::shared_ptr<Event> changed;  // Of one that is queued: it has another state now.
+  std::shared_ptr<Event> changed;  // Set when it is queued no more.
 };
 
 // Taken or waited for: whoever is interrupted while waiting may have got it meanwhile.
@@ -64,7 +64,10 @@ class Turns::Turn {
 };
 
 Turns::Turns(Clock& clock, int at_once, std::size_t most_queued)
-    : clock_(clock), kept_(at_once / kShareKept), ordinary_(at_once - kept_), most_queued_(most_queued) {}
+    : clock_(clock),
+      reserved_(at_once / kShareReserved),
+      ordinary_(at_once - reserved_),
+      most_queued_(most_queued) {}
 
 std::shared_ptr<Turns::Place> Turns::place(Duration patience) {
   return std::make_shared<Place>(patience);
@@ -79,12 +82,12 @@ Task<std::shared_ptr<void>> Turns::take(std::shared_ptr<Place> place) {
     if (!enter(place)) co_return nullptr;
     changed = place->changed;
   }
-  for (int looks = 0; changed; ++looks) {
+  for (int checks = 0; changed; ++checks) {
     const Duration left = came + place->patience - clock_.monotonic();
     // Who is waited for stays beyond that, but may become one who is not.
     const Duration at_most = left > Duration(0) ? left : kBeyondPatience;
-    co_await changed->wait(clock_, looks < kLooks ? std::min<Duration>(kBetweenLooks, at_most) : at_most);
-    if (!look(*place, came)) changed = nullptr;
+    co_await changed->wait(clock_, checks < kChecks ? std::min<Duration>(kBetweenChecks, at_most) : at_most);
+    if (!still_queues(*place, came)) changed = nullptr;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -93,8 +96,8 @@ Task<std::shared_ptr<void>> Turns::take(std::shared_ptr<Place> place) {
   co_return turn;
 }
 
-// Of one that queues since it came: whether it still does.
-bool Turns::look(Place& place, Duration came) {
+// Whether a place that queues since it came still does: it may have lost patience, or got its turn.
+bool Turns::still_queues(Place& place, Duration came) {
   Woken woken;
   bool queued = false;
   {
@@ -219,11 +222,11 @@ bool Turns::has_room(Wanted wanted) const {
   return taken_ < ordinary_ + (wanted == Wanted::by_waiters ? unwaited_turns() : 0);
 }
 
-// Up to as many as are kept for those who wait.
+// How many of those that are reserved may be given instead of turns that nobody waits for.
 int Turns::unwaited_turns() const {
   const auto settled = unwaited_.upper_bound(clock_.monotonic() - kSettled);
   int turns = 0;
-  for (auto each = unwaited_.begin(); each != settled && turns < kept_; ++each)
+  for (auto each = unwaited_.begin(); each != settled && turns < reserved_; ++each)
     ++turns;
   return turns;
 }

@@ -24,7 +24,7 @@
 
 namespace facetheory {
 
-// For whom a turn would be taken.
+// Who wants that a turn is taken.
 enum class Wanted {
   by_nobody,      // Whoever waited has left: it takes a turn that is free, and does not queue for one.
   in_background,  // Nobody waits for it, but it is to be done some time.
@@ -46,7 +46,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   // `patience`: how long it queues without a waiter.
   static std::shared_ptr<Place> place(Duration patience);
 
-  // For whom it is, from now on. `until`: when the last of its waiters gives up; monotonic.
+  // Says who wants it from now on. `until`: when the last of its waiters gives up; monotonic.
   void want(const std::shared_ptr<Place>& place, Wanted wanted, Duration until = Duration(0));
 
   // It is one's turn until what this yields is destroyed. Null: there is none for it.
@@ -68,7 +68,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   class Turn;
 
   void leave(const std::shared_ptr<Place>& place);
-  bool look(Place& place, Duration came);
+  bool still_queues(Place& place, Duration came);
 
   // With mutex_ held.
   bool enter(const std::shared_ptr<Place>& place);
@@ -86,8 +86,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
 
   // Constant after construction.
   Clock& clock_;
-  const int kept_;      // For those who wait, while others hold turns for nobody.
-  const int ordinary_;  // For everybody.
+  const int reserved_;  // They are for those who wait, while others hold turns for nobody.
+  const int ordinary_;  // Everybody may have these.
   const std::size_t most_queued_;
 
   mutable std::mutex mutex_;  // Guards what follows, and what is in the places.
@@ -95,9 +95,9 @@ class Turns : public std::enable_shared_from_this<Turns> {
   Queue background_;
   std::uint64_t last_number_ = 0;
   int taken_ = 0;
-  std::multiset<Duration> unwaited_;        // Of those taken, nobody waits for what is done, since then.
+  std::multiset<Duration> unwaited_;        // Since when nobody waits for what is done, of those taken.
   int passed_over_ = 0;                     // Turns that were given to waiters since the background had one.
-  std::chrono::milliseconds began_sum_{0};  // Of the turns that are taken: when they began.
+  std::chrono::milliseconds began_sum_{0};  // When the turns began that are taken, added up.
   Duration lately_{0};                      // How long a turn took, on average of the last ones.
   int measured_ = 0;                        // How many these are.
   Duration measured_at_{0};

@@ -23,7 +23,7 @@ namespace facetheory {
 
 namespace {
 
-// In the place of a store, for those who need the table alone.
+// Stands in the place of a store, for those who need the table alone.
 class NoBodies final : public BodyStore {
  private:
   static Error refusal() { return {ErrorCode::invalid, "no body store was opened"}; }
@@ -61,7 +61,7 @@ struct BlockingIsr::State {
   std::unique_ptr<BodyStore> bodies;
   std::optional<Isr> isr;
 
-  std::atomic<bool> may_write = false;  // That was found out, and stays so.
+  std::atomic<bool> may_write = false;  // It was found out that they may, and stays so.
 };
 
 BlockingIsr::BlockingIsr(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -261,7 +261,7 @@ struct RenderingThread {
   ~RenderingThread() { thread.join(); }
 
   std::optional<Result<Rendered>> rendered;
-  bool cancelled = false;  // By itself.
+  bool cancelled = false;  // The renderer said so itself.
   RenderEnded ended;
   std::thread thread;
 };

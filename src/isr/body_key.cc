@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kMark = ".isr.";
 constexpr std::size_t kUuidCharacters = 36;
 
-// For people who look into the bucket; what is served comes from the body's metadata.
+// It helps people who look into the bucket; what is served comes from the body's metadata.
 std::string_view extension_of(std::string_view content_type) {
   const std::string type = lower_case(content_type.substr(0, content_type.find(';')));
   if (type.starts_with("text/html")) return "html";

@@ -20,7 +20,7 @@ class BodyReferences {
   void add(const Item& row);
   void add(std::string_view s3_key);
 
-  // Of a body's key, or of any form of it.
+  // Whether a row refers to the body under that key, or under any other form of it.
   bool contains(std::string_view s3_key) const;
   std::size_t size() const { return hashes_.size(); }
 

@@ -20,7 +20,7 @@
 namespace facetheory {
 
 struct ClosePagesOptions {
-  std::string tenant = {};  // Of whose pages; empty: of none.
+  std::string tenant = {};  // Whose pages they are; empty: nobody's.
   std::string tag = {};     // Only pages that META gives this tag; empty: all.
   // Counts, and writes nothing. With `as_if`, judged as if the mark had just been set.
   bool dry_run = false;
@@ -45,7 +45,7 @@ struct ClosePagesReport {
   std::uint64_t unreadable = 0;      // Rows that cannot be understood, logged.
   // Pages of the tenant of which nobody can tell whether they have the tag: left alone, and none of those above.
   std::uint64_t untold = 0;
-  std::uint64_t rows = 0;                // That were looked at, of whatever kind.
+  std::uint64_t rows = 0;                // So many were looked at, of whatever kind.
   bool complete = false;                 // All pages of the table were looked at.
   std::optional<std::string> next = {};  // Otherwise: where to go on; empty: at the beginning.
   std::optional<Error> stopped_by = {};  // The error that has stopped it, if one has.

@@ -21,14 +21,14 @@ constexpr std::size_t kSampleRows = 1000;
 constexpr std::size_t kMostVersions =
     90;  // A page with more of them does not fit into a transaction, and stays.
 constexpr std::string_view kEvictionStateSk = "STATE";
-constexpr int kTries = 3;  // Of a transaction, each without those that failed the time before.
+constexpr int kTries = 3;  // Each leaves out what made the transaction fail the time before.
 
 // One page of the sample.
 struct Candidate {
   Page page;
   MetaRow meta;
   std::vector<std::string> versions;  // Their sks.
-  BodyReferences kept;                // By rows that stay.
+  BodyReferences kept;                // Rows that stay refer to them.
   std::vector<std::string> bodies;    // Keys, of the rows that go.
   int warmth = 0;
 };

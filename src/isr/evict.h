@@ -28,7 +28,8 @@ struct EvictOptions {
   std::function<int(const MetaRow&)> warmth = {};
   // Pages that are wanted this much stay. Empty: none.
   std::optional<int> spared = {};
-  // Of table and bodies: a page whose bodies may not be deleted stays, since that would make no room.
+  // What table and bodies are to each other: a page whose bodies may not be deleted stays, since its eviction would
+  // make no room.
   PartnerReport partners = {};
 };
 

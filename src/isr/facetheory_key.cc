@@ -126,7 +126,7 @@ std::optional<std::uint32_t> array_index(std::string_view name) {
   return index;
 }
 
-// As the members of a JavaScript object are listed to which they were added one by one.
+// Lists the pairs as a JavaScript object lists its members to which they were added one by one.
 void group_as_object(FaceTheoryKey::Pairs& pairs) {
   using Place = std::pair<std::uint64_t, std::size_t>;  // Numbers first, the others by when they came.
   std::map<std::string_view, Place> places;
@@ -217,7 +217,8 @@ void sort_as_facetheory(FaceTheoryKey::Pairs& pairs) {
 }
 
 void sort_as_locale_compare(FaceTheoryKey::Pairs& pairs) {
-  // By index, which decides between equals; std::stable_sort of libstdc++ 12 does not pass clang's warnings.
+  // They are sorted by index, which decides between equals; std::stable_sort of libstdc++ 12 does not pass clang's
+  // warnings.
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {

@@ -29,7 +29,7 @@ struct FaceTheoryKey {
 
   std::string tenant;  // Not empty: applications without tenants write "default".
   std::string route;   // The pattern, such as "/news/{slug}"; begins with a slash.
-  Pairs params = {};   // Of the pattern.
+  Pairs params = {};   // What the pattern's parameters matched.
   Pairs query = {};    // Those parameters that make a different page.
   Pairs auth = {};  // Header fields that tell users apart, names in lower case; empty: the part is left out.
                     // Values of one name are joined by a NUL, as FaceTheory does.
@@ -39,7 +39,7 @@ struct FaceTheoryKey {
 // `invalid` when the key would exceed a partition key's 2048 bytes, or a part could be taken for another.
 Result<Page> page_of(const FaceTheoryKey& key);
 
-// As JavaScript has it: all but A-Z a-z 0-9 - _ . ! ~ * ' ( ) as %XX.
+// Encodes as JavaScript does: all but A-Z a-z 0-9 - _ . ! ~ * ' ( ) become %XX.
 std::string encode_uri_component(std::string_view text);
 
 // Sorts by name as localeCompare orders them; names that compare as equal keep their order.

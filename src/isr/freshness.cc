@@ -35,7 +35,7 @@ SetSince set_since_render(const MetaRow& meta, const Mark& mark, std::int64_t la
   const auto seen = std::find_if(meta.seen_marks.begin(), meta.seen_marks.end(),
                                  [&](const SeenMark& one) { return one.tag == mark.tag; });
   if (seen != meta.seen_marks.end()) {
-    // Not merely another state of the row: an eventual read may give one that is older than what the render saw.
+    // The row may be older than what the render saw, where it was read eventually: only what is larger counts.
     const TagRow& before = seen->row;
     return {row.invalidations > before.invalidations || row.invalidated_at > before.invalidated_at,
             row.purges > before.purges || row.purged_at > before.purged_at};

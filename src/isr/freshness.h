@@ -32,9 +32,11 @@ std::string_view name(PageState state);
 
 struct Freshness {
   PageState state = PageState::missing;
-  std::string reason;        // For people: "fresh for 42 s", "its window ended 3 s ago".
-  bool invalidated = false;  // Of `stale`: somebody said so, whether or not its window has ended as well.
-  bool while_ahead = false;  // A mark has decided, and would not if the time that the page claims had come.
+  std::string reason;  // People read it: "fresh for 42 s", "its window ended 3 s ago".
+  // It is stale since somebody said so, whether or not its window has ended as well.
+  bool invalidated = false;
+  // A mark has decided, and would not if the time that the page claims had come.
+  bool while_ahead = false;
 };
 
 // A tag's row together with the tag's name; the empty name is the tenant as a whole.
@@ -49,7 +51,7 @@ bool claims_the_future(const MetaRow& meta, std::int64_t now, std::chrono::secon
 Freshness judge(const std::optional<MetaRow>& meta, const std::vector<Mark>& marks, std::int64_t now,
                 std::chrono::seconds clock_skew = IsrSettings{}.clock_skew);
 
-// By the META row alone.
+// Judges by the META row alone.
 inline Freshness judge(const std::optional<MetaRow>& meta, std::int64_t now) {
   return judge(meta, {}, now);
 }

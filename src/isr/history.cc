@@ -18,7 +18,7 @@ namespace {
 // The window of a pinned page. It never reaches a response header.
 constexpr std::int64_t kTenYears = 10LL * 365 * 24 * 3600;
 
-// That the pointer is still the one that was read.
+// Holds while the pointer is still the one that was read.
 Condition unchanged(const std::optional<MetaRow>& before) {
   if (!before) return attr("pk").not_exists();
   Condition same = attr("s3_key") == before->s3_key && attr("generated_at") == before->generated_at;
@@ -68,7 +68,7 @@ Task<Result<MetaRow>> pinned_meta(const Isr& isr, Page page, MetaRow meta,
     newest = newest_version(*all);
   }
   meta.version = newest + 1;
-  // Never back, unless the row claims to be from later than clocks may differ.
+  // Time never goes back, unless the row claims to be from later than clocks may differ.
   const bool believable = meta.newest_generation() <= isr.now() + isr.settings.clock_skew.count();
   meta.generated_at = believable ? std::max(isr.now(), meta.newest_generation()) : isr.now();
   meta.last_generated_at.reset();

@@ -28,7 +28,7 @@ std::int64_t newest_version(const std::vector<VersionRow>& rows);
 struct Pinned {
   MetaRow meta;
 };
-struct NoSuchVersion {};  // Or no such page.
+struct NoSuchVersion {};  // There may be no such page either.
 using PinOutcome = std::variant<Pinned, NoSuchVersion>;
 
 // Makes that version ("VER#...") current and pins it. A version whose body is gone is `corrupt`.

@@ -60,7 +60,7 @@ Task<Result<InvalidateOutcome>> invalidate(const Isr& isr, Page page) {
 
 Task<Result<Invalidated>> purge(const Isr& isr, Page page) {
   for (int attempt = 0; attempt < kPatience; ++attempt) {
-    // As raw items: also rows that nobody can read go away.
+    // They are read as raw items: rows that nobody can read go away, too.
     auto meta = co_await isr.table.get(meta_key(page.pk), Consistency::strong);
     if (!meta) co_return std::move(meta).error();
     auto lock = co_await isr.table.get(lock_key(page.pk), Consistency::strong);
@@ -147,7 +147,7 @@ Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow repl
       if (echo && !*lock && *meta) {
         auto now = co_await get_meta(isr, lease.page, Consistency::strong);
         if (!now) co_return std::move(now).error();
-        if (!*now) co_return Withdrawn{true};  // By us, or by a purge: it is the same.
+        if (!*now) co_return Withdrawn{true};  // We did it, or a purge: it is the same.
       }
       co_return LeaseLost{*std::move(lock)};
     }

@@ -43,8 +43,8 @@ struct Withdrawn {
 };
 using WithdrawOutcome = std::variant<Withdrawn, LeaseLost>;
 
-// Under the lease, which is given back by the same transaction: removes META, unless it is of a newer generation than
-// `replaced`, the one that the holder of the lease found. Kept versions stay.
+// Removes META under the lease, which is given back by the same transaction; but not a META of a newer generation than
+// `replaced`, which the holder of the lease found. Kept versions stay.
 Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow replaced);
 
 }  // namespace facetheory

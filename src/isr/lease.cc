@@ -17,7 +17,7 @@ constexpr std::int64_t kShortestBackoff = 3;  // seconds
 constexpr std::int64_t kLongestBackoff = 30;
 constexpr std::chrono::milliseconds kSoonest{100};  // Between a refresh that failed and the next.
 
-// Between half of the longest wait after so many failures and all of it, never below the shortest.
+// Chooses between half of the longest wait after so many failures and all of it, never below the shortest.
 std::int64_t backoff_seconds(std::int64_t failures, Random& random) {
   const std::int64_t doublings = std::min<std::int64_t>(failures - 1, 4);
   const std::int64_t longest = std::min(kLongestBackoff, kShortestBackoff << doublings);
@@ -210,7 +210,7 @@ Duration rest_of(const Isr& isr, const Lease& lease) {
   return WallTime(std::chrono::seconds(lease.expires_at)) - isr.clock.now();
 }
 
-// Ends when the lease is lost: true; or is cancelled before that.
+// True: the lease was lost. False: this was cancelled before that.
 Task<bool> refresh_until_lost(const Isr& isr, Lease lease, std::function<Task<void>(Lease)> refreshed) {
   const Duration period = Duration(lease.length) / 3;
   Duration rest = period;

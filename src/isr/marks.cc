@@ -20,7 +20,7 @@ void add_mark_rows(const std::string& tenant, const std::string& tag, std::vecto
     keys.push_back(meta_key(pk));
 }
 
-// Of items that were asked for in the order of the tags, so many for each.
+// The items were asked for in the order of the tags, so many for each.
 Result<std::vector<Mark>> read_marks(std::span<const std::optional<Item>> items, std::size_t rows_of_each,
                                      std::vector<std::string> tags) {
   std::vector<Mark> marks;

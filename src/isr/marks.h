@@ -37,7 +37,7 @@ Task<Result<DecidingRows>> read_deciding_rows(const Isr& isr, Page page, std::ve
 // as its route has them. A META of ours says itself what tags the page has.
 void restore_tags(std::optional<MetaRow>& meta, const std::vector<std::string>& tags);
 
-// Those of its tenant and of its own tags: what is said of others does not concern the page.
+// Leaves the marks of its tenant and of its own tags: what is said of others does not concern the page.
 std::vector<Mark> own_marks(const MetaRow& meta, std::vector<Mark> marks);
 
 // What META shall say of marks that were just read, for these tags and the tenant; consistently, before a render

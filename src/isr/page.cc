@@ -29,7 +29,7 @@ std::string tenant_prefix(std::string_view tenant) {
 }
 
 struct PageKeyParts {
-  std::string_view tenant;  // Of the prefix; empty: there is no prefix.
+  std::string_view tenant;  // The one in the prefix; empty: there is no prefix.
   std::string_view key;     // What follows "CACHE#".
 };
 

@@ -53,7 +53,7 @@ bool is_same_tenant(std::string_view one, std::string_view other);
 // tag is the tenant as a whole, which all its pages carry without saying so. Both were checked.
 std::string tag_pk(std::string_view tenant, std::string_view tag);
 
-// In which rows marks stand that concern a tenant's pages; the first is the one that is written. Before `default`
+// The rows in which marks stand that concern a tenant's pages; the first is the one that is written. Before `default`
 // counted as none, its marks stood in "TENANT#default#TAG#<tag>": they still concern its pages, and no others.
 std::vector<std::string> mark_pks(std::string_view tenant, std::string_view tag);
 inline std::size_t rows_of_mark(std::string_view tenant) {

@@ -19,8 +19,8 @@ Task<Result<std::optional<MetaRow>>> get_meta(const Isr& isr, Page page, Consist
 struct PageView {
   Page page;
   std::optional<MetaRow> meta;
-  Freshness freshness;                    // With the marks of its tags and tenant.
-  std::vector<SeenMark> seen_marks = {};  // Of view_before_render alone.
+  Freshness freshness;                    // As META and the marks of its tags and tenant have it.
+  std::vector<SeenMark> seen_marks = {};  // Only view_before_render fills them in.
 };
 
 // Where `likely` names all tags of the page, this is one round trip; otherwise it is two. `tags`: those that the page

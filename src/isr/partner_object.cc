@@ -84,7 +84,7 @@ Result<PartnerRow> read_partner_row(const Item& item) {
   if (const std::string* bodies = text_of(item, "bodies")) row.bodies = *bodies;
   row.since = number_of(item, "since").value_or(0);
   row.own_since = number_of(item, "own_since");
-  // Without its number it would say that all bodies may be deleted.
+  // If its number were left out, it would say that all bodies may be deleted.
   if (!row.own_since && item.attributes.find("own_since") != nullptr) return corrupt;
   return row;
 }

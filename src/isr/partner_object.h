@@ -33,7 +33,7 @@ struct PartnerRow {
   IntroductionState state = IntroductionState::introducing;
   std::string table = {};   // As it was opened; a table of another name with this row is a copy.
   std::string bodies = {};  // The store that the state is about.
-  std::int64_t since = 0;   // Of the state.
+  std::int64_t since = 0;   // When the state began.
   std::optional<std::int64_t> own_since = {};  // What the object is to say, while it is being introduced.
 
   friend bool operator==(const PartnerRow&, const PartnerRow&) = default;

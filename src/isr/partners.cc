@@ -126,13 +126,13 @@ class Introduction {
 
   Task<PartnerReport> settle();
   Task<Result<void>> adopt();
-  // Of partners whose older bodies may be another table's, although nobody else can have used them.
+  // Lifts the reserve on older bodies (PartnerReport::own_since), where nobody else can have used them.
   Task<Result<void>> take_older_bodies();
 
  private:
-  Task<Result<BothNotes>> look();
+  Task<Result<BothNotes>> read_notes();
   Task<Result<std::optional<PartnerObject>>> read_object();
-  Task<Result<std::optional<PartnerReport>>> look_and_take_a_step();
+  Task<Result<std::optional<PartnerReport>>> read_and_take_a_step();
   Task<Result<PartnerStep>> next(BothNotes notes);
   PartnerStep next_of_named(const BothNotes& notes);
   Task<Result<PartnerStep>> next_of_full(std::optional<PartnerRow> row);
@@ -161,7 +161,7 @@ Task<PartnerReport> Introduction::settle() {
   Error last{ErrorCode::unavailable, "both kept changing"};
   int errors = 0;
   for (int round = 0; round < kRounds && errors < kAttempts; ++round) {
-    auto report = co_await look_and_take_a_step();
+    auto report = co_await read_and_take_a_step();
     if (report && *report) co_return **std::move(report);
     if (report) continue;
     last = std::move(report).error();
@@ -173,8 +173,8 @@ Task<PartnerReport> Introduction::settle() {
 }
 
 // Empty: a step was taken, by us or by somebody who was quicker.
-Task<Result<std::optional<PartnerReport>>> Introduction::look_and_take_a_step() {
-  auto notes = co_await look();
+Task<Result<std::optional<PartnerReport>>> Introduction::read_and_take_a_step() {
+  auto notes = co_await read_notes();
   if (!notes) co_return std::move(notes).error();
   auto step = co_await next(*notes);
   if (!step) co_return std::move(step).error();
@@ -187,14 +187,14 @@ Task<Result<std::optional<PartnerReport>>> Introduction::look_and_take_a_step() 
   }
   if (!may_write_) co_return std::optional(as_if_taken(*step));
   auto taken = co_await take(notes->row, *std::move(step));
-  // With the object there, all that is missing is the mark which spares others this step.
+  // The object is there: all that is missing is the mark which spares others this step.
   if (!taken && notes->object)
     co_return std::optional(PartnerReport{Partnership::partners, "", notes->object->own_since});
   if (!taken) co_return std::move(taken).error();
   co_return std::optional<PartnerReport>();
 }
 
-Task<Result<BothNotes>> Introduction::look() {
+Task<Result<BothNotes>> Introduction::read_notes() {
   BothNotes notes;
   auto object = co_await read_object();
   if (!object) co_return std::move(object).error();
@@ -207,7 +207,7 @@ Task<Result<BothNotes>> Introduction::look() {
   co_return notes;
 }
 
-// By its address: under the key alone, a bucket's own object would be found in place of a prefix's.
+// Reads it by its address: under the key alone, a bucket's own object would be found in place of a prefix's.
 Task<Result<std::optional<PartnerObject>>> Introduction::read_object() {
   auto body = co_await isr_.bodies.read(isr_.bodies.address(kPartnerKey));
   if (!body) co_return std::move(body).error();
@@ -329,7 +329,7 @@ Task<Result<bool>> Introduction::holds_pages_of_the_table() {
       const auto key = meta ? our_body_key_in(meta->s3_key) : std::nullopt;
       if (!key) continue;
       ++asked;
-      // In this store and no other: as rows name it, S3 would also find what stands under another prefix.
+      // It must be in this store and no other: as rows name it, S3 would also find what stands under another prefix.
       auto body = co_await isr_.bodies.read(isr_.bodies.address(*key));
       if (!body && may_pass(body.error())) co_return std::move(body).error();
       if (body && *body) ++found;
@@ -344,7 +344,7 @@ PartnerRow Introduction::fresh_row(IntroductionState state) {
   return {uuid_v4(isr_.random), state, names_.table, names_.bodies, isr_.now(), {}};
 }
 
-// Of a step that only settle_partners takes.
+// What would be said if a step was taken that only settle_partners takes.
 PartnerReport Introduction::as_if_taken(const PartnerStep& step) const {
   const auto* put = std::get_if<PutPartnerRow>(&step);
   if (put != nullptr && put->row.state == IntroductionState::unproven)
@@ -411,7 +411,7 @@ Task<Result<void>> Introduction::adopt() {
 
 // Whoever dies in between leaves a row that the next one goes on from.
 Task<Result<void>> Introduction::take_older_bodies() {
-  auto notes = co_await look();
+  auto notes = co_await read_notes();
   if (!notes) co_return std::move(notes).error();
   const bool known = notes->row && notes->object && notes->row->identity == notes->object->identity;
   if (!known || !notes->object->own_since) co_return Result<void>();

@@ -39,8 +39,8 @@ std::string_view name(Partnership partnership);  // "partners", ...
 struct PartnerReport {
   Partnership partnership = Partnership::unknown;
   std::string message = {};  // What it means, with both stores and what to do; empty between partners.
-  // Of partners that met when the store was already full: bodies written before this time, in seconds since 1970, may
-  // be another table's, and stay whether the table refers to them or not.
+  // Bodies written before this time, in seconds since 1970, may be another table's, since the partners met when the
+  // store was already full. They stay whether the table refers to them or not.
   std::optional<std::int64_t> own_since = {};
 
   bool may_write() const { return partnership != Partnership::stranger; }
@@ -66,7 +66,7 @@ Result<void> check_reach(const StoreNames& names);
 
 // `invalid` with the report's message, for whoever is about to write bodies.
 Result<void> check_may_write(const PartnerReport& report);
-// Likewise before deleting; `unavailable` where a store could not be asked.
+// The same for whoever is about to delete bodies; `unavailable` where a store could not be asked.
 Result<void> check_may_delete(const PartnerReport& report);
 
 }  // namespace facetheory

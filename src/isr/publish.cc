@@ -64,7 +64,7 @@ Result<void> check(const Rendered& rendered, const PublishOptions& options, cons
 }
 
 struct Generations {
-  std::int64_t replaced = 0;  // That of META, so far as it is to be believed.
+  std::int64_t replaced = 0;  // META's, so far as it is to be believed.
   std::int64_t next = 0;
 };
 
@@ -283,11 +283,11 @@ void Publication::plan_version() {
   meta_.current_sk = row.sk;
 }
 
-// Durable before it returns; what rows shall call it.
+// The body is durable before this returns what rows shall call it.
 Task<Result<std::string>> Publication::store_body() {
   // Only a body of ours is used again: nobody else may then delete it under us.
   if (before_ && before_->etag == meta_.etag && names_our_body(before_->s3_key, lease_.page)) {
-    // In this store and no other: it is named as this store names its bodies.
+    // It must be in this store and no other, and is named as this store names its bodies.
     const std::string ours(*our_body_key_in(before_->s3_key));
     auto current = co_await isr_.bodies.read(isr_.bodies.address(ours));
     if (current && *current && same(rendered_.body, **current)) co_return isr_.bodies.reference(ours);
@@ -363,7 +363,7 @@ std::vector<const VersionRow*> Publication::trimmed() const {
   return rows;
 }
 
-// What the page pointed at, and the versions that went.
+// What the page pointed at is released, and so are the versions that went.
 void Publication::tell_of_released_bodies() const {
   if (before_ && !name_same_body(before_->s3_key, meta_.s3_key)) tell_released(isr_, lease_.page, *before_);
   for (const VersionRow* row : trimmed()) {
@@ -397,7 +397,7 @@ Task<Result<std::optional<PublishOutcome>>> Publication::commit() {
   co_return Ended();
 }
 
-// Which of the transaction's conditions failed.
+// Tells by the transaction's conditions that failed why nothing was published.
 Result<PublishOutcome> Publication::explain(const Cancelled& cancelled) const {
   if (cancelled.reasons.at(0)) {
     const std::optional<Item>& stored = cancelled.reasons[0]->stored;

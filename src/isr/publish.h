@@ -58,9 +58,9 @@ struct PublishOptions {
   std::optional<std::chrono::seconds> ttl = {};   // When the table may forget the page; beyond its window.
   std::optional<std::int64_t> generated_at = {};  // Default: when the lease was acquired.
   std::optional<RequestToComplete> request = {};
-  // Of tags and tenant, read consistently after the lease was acquired and before the render began. Those of tags that
-  // the page does not get are left out. Default: those in LOCK, if the lease comes without the time at which it was
-  // acquired.
+  // The marks of tags and tenant, read consistently after the lease was acquired and before the render began. Those of
+  // tags that the page does not get are left out. Default: those in LOCK, if the lease comes without the time at which
+  // it was acquired.
   std::vector<SeenMark> seen_marks = {};
   // Guards besides token and expiry, which are always on.
   std::optional<std::int64_t> if_version = {};  // META's version must be this one; 0: it has none.

@@ -67,7 +67,8 @@ struct RegenerateOptions {
   // Ends the waiting at once when it asks to stop.
   std::stop_token interrupted = {};
   bool even_if_fresh = false;
-  // Not fresh in the eyes of the caller: rendered anew, unless it is pinned or another has taken its place.
+  // The caller does not take this META for fresh: it is rendered anew, unless it is pinned or another has taken its
+  // place.
   std::optional<MetaRow> rejected = {};
   // While everybody backs off after a failure: RenderFailed at once, instead of waiting for the end of it.
   bool fail_in_backoff = false;

@@ -34,11 +34,11 @@ class ReleasedBodies {
 
   explicit ReleasedBodies(std::size_t most = 100'000) : most_(most) {}
 
-  // Beyond the limit it is forgotten.
+  // Notes it; beyond the limit it is forgotten.
   void add(Entry entry);
-  // Those that were released at that time or before, oldest first, up to `most`; they are in the queue no more.
+  // Takes those out of the queue that were released at that time or before, oldest first, up to `most`.
   std::vector<Entry> take(Duration until, std::size_t most);
-  // What was taken in vain, as if it had never left.
+  // Puts back what was taken in vain, as if it had never left.
   void put_back(std::vector<Entry> entries);
 
   std::size_t size() const;

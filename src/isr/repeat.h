@@ -15,7 +15,7 @@ inline constexpr int kAttempts = 4;
 // No attempt begins later than that after the first. What takes so long to fail hangs, and somebody waits for it.
 inline constexpr std::chrono::seconds kTryingLimit{1};
 
-// Of something that is tried several times.
+// Counts the attempts at something, and says whether there is another.
 class Attempts {
  public:
   explicit Attempts(const Isr& isr) : isr_(isr), began_(isr.clock.monotonic()) {}

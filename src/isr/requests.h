@@ -62,17 +62,17 @@ struct RequestClaim {
   RequestRow row;
 };
 struct RequestCompleted {
-  RequestRow row;  // With its result_s3_key, to be replayed.
+  RequestRow row;  // Its result_s3_key is to be replayed.
 };
 struct RequestInProgress {
   RequestRow row;
   std::int64_t until = 0;  // When it may be taken over, at the earliest.
 };
 struct RequestMismatch {
-  RequestRow row;  // Of other inputs.
+  RequestRow row;  // It was made with other inputs.
 };
 struct RequestFailed {
-  RequestRow row;  // For good: it may not be claimed anew.
+  RequestRow row;  // It may not be claimed anew.
 };
 using ClaimOutcome =
     std::variant<RequestClaim, RequestCompleted, RequestInProgress, RequestMismatch, RequestFailed>;

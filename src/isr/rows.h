@@ -35,13 +35,13 @@ struct TagRow {
   friend bool operator==(const TagRow&, const TagRow&) = default;
 };
 
-// Of two rows in which one tag's marks stand: what is larger than it was in either is larger in both together.
+// Joins two rows in which one tag's marks stand: what grows in either of them grows in what both make together.
 TagRow both(const TagRow& one, const TagRow& other);
 
 // What a render found of a tag's row before it began; the empty tag is the tenant as a whole.
 struct SeenMark {
   std::string tag;
-  TagRow row = {};  // Without anything: there was none.
+  TagRow row = {};  // It has nothing where there was none.
 
   friend bool operator==(const SeenMark&, const SeenMark&) = default;
 };
@@ -82,8 +82,7 @@ struct LockRow {
   // The token under which everybody waits after a failure. Whoever takes the lease puts another into lease_token, also
   // if it knows nothing of this one.
   std::optional<std::string> backoff_token = {};
-  // Of a render in steps: the marks that it found before it began, for whoever publishes under this lease. Sorted by
-  // tag.
+  // The marks that a render in steps found before it began, for whoever publishes under this lease. Sorted by tag.
   std::vector<SeenMark> seen_marks = {};
 
   // Nobody has it: it only keeps everybody waiting.
@@ -124,9 +123,9 @@ struct RequestRow {
   std::optional<std::int64_t> started_at = {};
   std::optional<std::int64_t> in_progress_expires_at = {};
   std::int64_t attempt = 1;
-  std::optional<std::int64_t> first_seen_at = {};  // Of a foreign STARTED record, when one of ours met it.
+  std::optional<std::int64_t> first_seen_at = {};  // When one of ours met a foreign STARTED record.
   std::optional<std::string> error = {};
-  bool retryable = true;  // Of a FAILED record: whether the same request may be claimed anew.
+  bool retryable = true;  // Whether the same request may be claimed anew after it has FAILED.
 
   // Past its ttl a record counts as absent.
   bool expired_at(std::int64_t now) const { return ttl && *ttl <= now; }
@@ -142,7 +141,7 @@ Result<LockRow> read_lock(const Item& item);
 Result<VersionRow> read_version(const Item& item);
 Result<RequestRow> read_request(const Item& item);
 Result<TagRow> read_tag(const Item& item);
-// Of the rows of one tag (mark_pks), as they were found; empty: there is none.
+// The marks that the rows of one tag (mark_pks) have, as they were found; empty: there is none.
 Result<std::optional<TagRow>> read_mark(std::span<const std::optional<Item>> rows);
 
 // The row of an item that may not be there: read_if(found, read_lock).
@@ -157,7 +156,7 @@ Result<std::optional<Row>> read_if(const std::optional<Item>& item, Result<Row> 
 // What a row keeps of a message.
 std::string error_text(std::string_view message);
 
-// As the attribute `seen_marks` has them.
+// What the attribute `seen_marks` says of them.
 std::vector<std::string> to_texts(const std::vector<SeenMark>& marks);
 
 Item to_item(std::string_view pk, const MetaRow& row);

@@ -88,8 +88,8 @@ class Sweep {
   SweepReport report_;
   BodyReferences referenced_;
   bool resumed_ = false;    // The bodies before the first were seen by a sweep that did not end.
-  BodyReferences orphans_;  // That this pass has seen, and left.
-  // Of the current page of bodies.
+  BodyReferences orphans_;  // This pass has seen them, and left them.
+  // What is to be done about the current page of bodies.
   std::vector<std::string> to_record_;
   std::vector<std::string> to_remove_;
 };

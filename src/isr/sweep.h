@@ -65,7 +65,7 @@ Task<Result<SweepOutcome>> sweep_alone(const Isr& isr, SweepOptions options, std
 // What the last sweep that came to its end has left behind for everybody.
 struct LastSweep {
   std::int64_t finished_at = 0;
-  std::uint64_t pages = 0;  // That it has seen.
+  std::uint64_t pages = 0;  // It has seen so many.
 };
 // Empty: there was none.
 Task<Result<std::optional<LastSweep>>> last_sweep(const Isr& isr);

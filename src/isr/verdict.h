@@ -11,7 +11,7 @@
 
 namespace facetheory {
 
-// Of whoever changes a page that it has judged: META is that very row, and not pinned.
+// The condition of whoever changes a page that it has judged: META is that very row, and not pinned.
 Condition still(const MetaRow& meta);
 
 // What closes the window of a META: zero is stale for every reader and passes every monotonic guard; the truth moves
@@ -22,11 +22,11 @@ Changes closing(const Isr& isr, const MetaRow& meta);
 // one that was judged; otherwise it is false.
 Task<Result<bool>> close_window(const Isr& isr, Page page, MetaRow judged);
 
-// Of a page that claims to be from the future every mark counts, but only until that time has come: then it would be
+// Every mark counts for a page that claims to be from the future, but only until that time has come: then it would be
 // fresh again. So whoever meets one that a mark has made stale or missing closes its window, or removes META, if META
-// is still the one that was judged. True: it was written. Of any other page nothing is, nor where the mark counts when
-// that time has come, too: META may name tags that the next render has to look for. An error is not told: whoever comes
-// next tries again.
+// is still the one that was judged. True: it was written. Nothing is written of any other page, nor where the mark
+// counts when that time has come, too: META may name tags that the next render has to look for. An error is not told:
+// whoever comes next tries again.
 Task<bool> record_verdict(const Isr& isr, Page page, MetaRow judged, Freshness verdict);
 
 // A pin does not outlive the purge of a tag or of the tenant, but nothing could be published over it; and a page whose
