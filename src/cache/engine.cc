@@ -14,6 +14,7 @@
 #include "facetheory/base/run_on.h"
 #include "facetheory/cache/flights.h"
 #include "facetheory/cache/page_memory.h"
+#include "facetheory/cache/store_guards.h"
 #include "facetheory/cache/uncached_places.h"
 #include "facetheory/isr/body_key.h"
 
@@ -71,14 +72,16 @@ class Engine::State {
       : executor_(executor),
         isr_(isr),
         options_(std::make_shared<const EngineOptions>(std::move(options))),
-        memory_(std::make_shared<PageMemory>(isr, options_)),
-        flights_(std::make_shared<Flights>(executor, memory_->isr(), options_, memory_)),
+        guards_(std::make_shared<StoreGuards>(isr, options_->breaker_failures, options_->breaker_pause)),
+        memory_(std::make_shared<PageMemory>(guards_, options_)),
+        flights_(std::make_shared<Flights>(executor, guards_, options_, memory_)),
         uncached_(static_cast<std::size_t>(options_->uncached_renders)) {}
 
   // A request that is abandoned may outlive the engine; what it counted in must not be gone.
   static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
   PageMemory& memory() { return *memory_; }
-  void try_writing_again() { PageMemory::try_writing_again(memory_, executor_); }
+  const StoreGuards& guards() const { return *guards_; }
+  void try_writing_again() { StoreGuards::try_writing_again(guards_, executor_); }
   Flights& flights() { return *flights_; }
   EngineCounters counters() const;
   EngineGauges gauges() const;
@@ -103,6 +106,7 @@ class Engine::State {
   const boost::asio::any_io_executor executor_;  // Renderers run on it.
   const Isr isr_;
   const std::shared_ptr<const EngineOptions> options_;
+  const std::shared_ptr<StoreGuards> guards_;
   const std::shared_ptr<PageMemory> memory_;
   const std::shared_ptr<Flights> flights_;
 
@@ -136,7 +140,7 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
       co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
     }
     // What cannot be stored is not rendered for storing.
-    const std::optional<Error> storing_rests = memory_->storing_rests();
+    const std::optional<Error> storing_rests = guards_->storing_rests();
     if (storing_rests) try_writing_again();
     if (auto* served = std::get_if<Served>(&*verdict)) co_return std::move(*served);
     if (auto* meanwhile = std::get_if<ServedMeanwhile>(&*verdict)) {
@@ -170,7 +174,7 @@ Task<Result<Verdict>> Engine::State::decide(const ServeRequest& request, const P
 
   BodyPointer body;
   if (!missing && (fresh || (swr && !too_old) || request.review)) {
-    auto read = co_await memory_->body(pointer.meta->s3_key);
+    auto read = co_await memory_->bodies().get(pointer.meta->s3_key);
     if (!read && read.error().code != ErrorCode::corrupt) co_return std::move(read).error();
     missing = !read;  // A page whose body is gone is rendered again.
     if (read) body = *std::move(read);
@@ -210,7 +214,7 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
   const PageState state = last ? judge(last->meta, last->marks, isr_.now(), isr_.settings.clock_skew).state
                                : PageState::missing;  // Purged, perhaps.
   if (state != PageState::missing) {
-    auto body = co_await memory_->body(last->meta->s3_key);
+    auto body = co_await memory_->bodies().get(last->meta->s3_key);
     if (body) {
       const Review review = request.review ? request.review(**body, *last->meta, state) : Review{};
       const ServedAs as = review.suits ? ServedAs::stale_metadata_error : ServedAs::other;
@@ -246,7 +250,7 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
   if (!rendered) co_return std::move(rendered).error();
   const ServedAs as = rendered->as == RenderedAs::failed ? ServedAs::failed : ServedAs::uncached;
   Served served{as, nullptr, would_be(isr_, *rendered), why.message};
-  if (!rendered->handed_over) served.body = memory_->prepared(std::move(rendered->body)).body;
+  if (!rendered->handed_over) served.body = memory_->bodies().prepared(std::move(rendered->body)).body;
   co_return served;
 }
 
@@ -276,7 +280,7 @@ Task<Result<Rendered>> Engine::State::render_uncached(const ServeRequest& reques
 }
 
 Task<Result<Served>> Engine::State::serve_page(MetaRow meta, ServedAs as, std::string reason) {
-  auto body = co_await memory_->body(meta.s3_key);
+  auto body = co_await memory_->bodies().get(meta.s3_key);
   if (!body) co_return std::move(body).error();
   co_return Served{as, *std::move(body), std::move(meta), std::move(reason)};
 }
@@ -667,6 +671,7 @@ EngineGauges Engine::State::gauges() const {
   gauges.waiters = waiters_;
   flights_->add_to(gauges);
   memory_->add_to(gauges);
+  guards_->add_to(gauges);
   return gauges;
 }
 
@@ -678,13 +683,13 @@ Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
   return State::serve(state_, std::move(request), std::move(renderer));
 }
 Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
-  return state_->memory().body(std::move(s3_key));
+  return state_->memory().bodies().get(std::move(s3_key));
 }
 Task<void> Engine::wait_for_render(Page page, Duration limit) {
   return state_->flights().wait_for(std::move(page.pk), limit);
 }
 int Engine::warmth(const std::string& s3_key) const {
-  return static_cast<int>(state_->memory().warmth(s3_key));
+  return static_cast<int>(state_->memory().bodies().warmth(s3_key));
 }
 std::uint64_t Engine::forgets() const {
   return state_->memory().forgets();
@@ -702,10 +707,10 @@ EngineGauges Engine::gauges() const {
   return state_->gauges();
 }
 std::optional<Error> Engine::table_writes_rest() const {
-  return state_->memory().table_writes_rest();
+  return state_->guards().table_writes_rest();
 }
 std::optional<Error> Engine::body_writes_rest() const {
-  return state_->memory().body_writes_rest();
+  return state_->guards().body_writes_rest();
 }
 void Engine::try_writing_again() {
   state_->try_writing_again();

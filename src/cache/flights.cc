@@ -83,13 +83,14 @@ MetaRow would_be(const Isr& isr, const Rendered& rendered) {
   return meta;
 }
 
-Flights::Flights(const boost::asio::any_io_executor& executor, const Isr& isr,
+Flights::Flights(const boost::asio::any_io_executor& executor, std::shared_ptr<StoreGuards> guards,
                  std::shared_ptr<const EngineOptions> options, std::shared_ptr<PageMemory> memory)
-    : isr_(isr),
+    : guards_(std::move(guards)),
+      isr_(guards_->isr()),
       options_(std::move(options)),
       memory_(std::move(memory)),
       executor_(executor),
-      turns_(std::make_shared<Turns>(isr.clock, options_->renders, options_->queued_renders)),
+      turns_(std::make_shared<Turns>(isr_.clock, options_->renders, options_->queued_renders)),
       storing_(std::make_shared<PendingWrites>(options_->storing, options_->storing_bytes)) {}
 
 Boarding Flights::board(Errand errand) {
@@ -388,9 +389,9 @@ void Flights::remember_body(Flight& flight, const std::string& s3_key) const {
   const std::lock_guard lock(mutex_);
   RenderedHere& made = *flight.rendered;
   if (made.unprepared) {
-    made.body = memory_->remember_body(s3_key, *std::move(made.unprepared));
+    made.body = memory_->bodies().put(s3_key, *std::move(made.unprepared));
   } else if (made.prepared.body) {
-    made.body = memory_->remember_body(s3_key, std::move(made.prepared));
+    made.body = memory_->bodies().put(s3_key, std::move(made.prepared));
   }  // Told before, otherwise.
   made.unprepared.reset();
   made.prepared = {};
@@ -399,7 +400,7 @@ void Flights::remember_body(Flight& flight, const std::string& s3_key) const {
 void Flights::prepare_rendered(Flight& flight) const {
   if (!flight.rendered || !flight.rendered->unprepared) return;
   RenderedHere& made = *flight.rendered;
-  made.prepared = memory_->prepared(*std::move(made.unprepared));
+  made.prepared = memory_->bodies().prepared(*std::move(made.unprepared));
   made.unprepared.reset();
   made.body = made.prepared.body;
 }
@@ -492,7 +493,7 @@ Task<void> Flights::drain() {
       draining_ = true;
       if (!flights_.empty()) flight = flights_.begin()->second;
     }
-    if (!flight) co_return co_await memory_->wait_for_tries();
+    if (!flight) co_return co_await guards_->wait_for_tries();
     co_await flight->ended.wait(isr_.clock, kDrainStep);
     give_up_overdue();
   }

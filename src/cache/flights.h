@@ -23,6 +23,7 @@
 #include "facetheory/cache/engine_options.h"
 #include "facetheory/cache/page_memory.h"
 #include "facetheory/cache/serve_request.h"
+#include "facetheory/cache/store_guards.h"
 #include "facetheory/cache/turns.h"
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/page.h"
@@ -129,7 +130,7 @@ struct Boarding {
 
 class Flights : public std::enable_shared_from_this<Flights> {
  public:
-  Flights(const boost::asio::any_io_executor& executor, const Isr& isr,
+  Flights(const boost::asio::any_io_executor& executor, std::shared_ptr<StoreGuards> guards,
           std::shared_ptr<const EngineOptions> options, std::shared_ptr<PageMemory> memory);
 
   // The flight of this page, joined or begun.
@@ -192,7 +193,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
   void count(const Result<RegenerateOutcome>& outcome);
 
   // Constant after construction.
-  const Isr isr_;
+  const std::shared_ptr<StoreGuards> guards_;
+  const Isr& isr_;  // Its stores are guarded.
   const std::shared_ptr<const EngineOptions> options_;
   const std::shared_ptr<PageMemory> memory_;
   const boost::asio::any_io_executor executor_;

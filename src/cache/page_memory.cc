@@ -1,12 +1,10 @@
 #include "facetheory/cache/page_memory.h"
 
 #include <algorithm>
-#include <exception>
 #include <span>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
 
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/verdict.h"
@@ -16,8 +14,6 @@ namespace {
 
 // A pointer that is remembered, but must be read before it is served again, was read then.
 constexpr Duration kLongAgo = Duration::min() / 2;
-// Nobody waits longer for somebody else's read; one's own ends when the store says so.
-constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::seconds kDeferredFor{1};
 constexpr std::size_t kMostDeferred = 10'000;
 
@@ -28,55 +24,16 @@ std::string name_of_mark(const Page& page, const std::string& tag) {
 
 }  // namespace
 
-PageMemory::PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options)
-    : options_(std::move(options)),
-      guarded_table_(isr.table, isr.clock, options_->breaker_failures, options_->breaker_pause),
-      guarded_(isr.bodies, isr.clock, options_->breaker_failures, options_->breaker_pause),
-      isr_{guarded_table_, guarded_, isr.clock, isr.random, isr.settings, isr.names, isr.released},
+PageMemory::PageMemory(std::shared_ptr<StoreGuards> guards, std::shared_ptr<const EngineOptions> options)
+    : guards_(std::move(guards)),
+      isr_(guards_->isr()),
+      options_(std::move(options)),
+      bodies_(isr_.bodies, isr_.clock, options_),
       pointers_(options_->pointers),
       marks_(options_->pointers),
-      bodies_(options_->memory),
       transient_(options_->transient_pages),
       deferred_(kMostDeferred),
       breaker_(options_->breaker_failures, options_->breaker_pause) {}
-
-// --- stores that cannot be written ------------------------------------------------------------------------------
-
-std::optional<Error> PageMemory::storing_rests() const {
-  if (auto rest = guarded_.rests()) return rest;
-  if (auto rest = guarded_table_.writes().rests()) return rest;
-  return guarded_.writes().rests();
-}
-
-void PageMemory::try_writing_again(const std::shared_ptr<PageMemory>& self,
-                                   const boost::asio::any_io_executor& executor) {
-  const auto spawn = [&](Task<void> probe) {
-    const auto ended = std::make_shared<Event>();
-    {
-      const std::lock_guard lock(self->mutex_);
-      self->tries_.push_back(ended);
-    }
-    boost::asio::co_spawn(executor, std::move(probe), [self, ended](const std::exception_ptr&) {
-      {
-        const std::lock_guard lock(self->mutex_);
-        std::erase(self->tries_, ended);
-      }
-      ended->set();
-    });
-  };
-  if (self->guarded_table_.writes().take_probe()) spawn(self->guarded_table_.probe());
-  if (self->guarded_.writes().take_probe()) spawn(self->guarded_.probe());
-}
-
-Task<void> PageMemory::wait_for_tries() {
-  std::vector<std::shared_ptr<Event>> tries;
-  {
-    const std::lock_guard lock(mutex_);
-    tries = tries_;
-  }
-  for (const auto& ended : tries)
-    co_await ended->wait(isr_.clock, kUntilToldOtherwise);
-}
 
 // --- pointers ---------------------------------------------------------------------------------------------------
 
@@ -98,7 +55,8 @@ Task<Result<Pointer>> PageMemory::look_up(Page page, std::vector<std::string> li
   const auto useful = [came, ttl](const Result<Pointer>& found) {
     return !found || came - found->read_at < ttl;
   };
-  co_return co_await pointer_reads_.get(isr_.clock, std::move(pk), kPatience, std::move(read), useful);
+  co_return co_await pointer_reads_.get(isr_.clock, std::move(pk), kSharedReadPatience, std::move(read),
+                                        useful);
 }
 
 Task<Result<Pointer>> PageMemory::read_pointer(Page page, std::vector<std::string> likely,
@@ -285,56 +243,6 @@ void PageMemory::forget(const std::string& pk) {
   deferred_.erase(pk);
 }
 
-// --- bodies -----------------------------------------------------------------------------------------------------
-
-PreparedBody PageMemory::prepared(Body body) const {
-  if (options_->prepare) return options_->prepare(std::move(body));
-  const std::size_t cost = memory_of(body);
-  return {std::make_shared<const Body>(std::move(body)), cost};
-}
-
-Task<Result<BodyPointer>> PageMemory::body(std::string s3_key) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (BodyPointer known = bodies_.find(s3_key)) co_return known;
-  }
-  const auto read = [this, s3_key] { return read_body(s3_key); };
-  const auto useful = [](const Result<BodyPointer>&) { return true; };
-  co_return co_await body_reads_.get(isr_.clock, std::move(s3_key), kPatience, read, useful);
-}
-
-Task<Result<BodyPointer>> PageMemory::read_body(std::string s3_key) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (BodyPointer known = bodies_.find(s3_key)) co_return known;
-    ++bodies_read_;
-  }
-  auto body = co_await isr_.bodies.read(s3_key);
-  if (!body) co_return std::move(body).error();
-  if (!*body) co_return Error{ErrorCode::corrupt, "the body " + s3_key + " is gone"};
-  PreparedBody made = prepared(**std::move(body));
-  BodyPointer kept = made.body;
-  const std::lock_guard lock(mutex_);
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
-  co_return kept;
-}
-
-BodyPointer PageMemory::remember_body(std::string s3_key, Body body) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (BodyPointer known = bodies_.find(s3_key)) return known;
-  }
-  return remember_body(std::move(s3_key), prepared(std::move(body)));
-}
-
-BodyPointer PageMemory::remember_body(std::string s3_key, PreparedBody made) {
-  const std::lock_guard lock(mutex_);
-  if (BodyPointer known = bodies_.find(s3_key)) return known;
-  BodyPointer kept = made.body;
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
-  return kept;
-}
-
 // --- pages that are transient, or fail -------------------------------------------------------------------------
 
 // Whether its time there is not over; what is over is forgotten.
@@ -363,26 +271,17 @@ bool PageMemory::is_render_deferred(const std::string& pk) {
   return is_listed(deferred_, pk);
 }
 
-BodyCache::Warmth PageMemory::warmth(std::string_view s3_key) const {
-  const std::lock_guard lock(mutex_);
-  return bodies_.warmth(s3_key);
-}
-
 void PageMemory::add_to(EngineCounters& counters) const {
+  bodies_.add_to(counters);
   const std::lock_guard lock(mutex_);
-  counters.bodies_read += bodies_read_;
   counters.table_errors += table_errors_;
 }
 
 void PageMemory::add_to(EngineGauges& gauges) const {
+  bodies_.add_to(gauges);
   const std::lock_guard lock(mutex_);
-  gauges.bodies_in_memory += bodies_.size();
-  gauges.bytes_in_memory += bodies_.bytes();
   gauges.pointers += pointers_.size();
   gauges.table_down = gauges.table_down || breaker_.is_open();
-  gauges.bodies_down = gauges.bodies_down || guarded_.is_down();
-  gauges.table_writes_down = gauges.table_writes_down || guarded_table_.writes().rests().has_value();
-  gauges.body_writes_down = gauges.body_writes_down || guarded_.writes().rests().has_value();
 }
 
 }  // namespace facetheory

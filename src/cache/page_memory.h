@@ -1,5 +1,6 @@
-// PageMemory: what one process knows of pages, and how it comes to know it: their pointers and bodies are read through
-// it. For .cc files only, since it needs Asio. May be used from any thread.
+// PageMemory: what one process knows of pages, and how it comes to know it: their pointers are read through it, and
+// their bodies through the BodyMemory that it has. For .cc files only, since it needs Asio. May be used from any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -13,18 +14,15 @@
 #include <vector>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/base/event.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/bodies/body.h"
-#include "facetheory/cache/body_cache.h"
+#include "facetheory/cache/body_memory.h"
 #include "facetheory/cache/circuit_breaker.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
-#include "facetheory/cache/guarded_bodies.h"
-#include "facetheory/cache/guarded_table.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/shared_reads.h"
+#include "facetheory/cache/store_guards.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/isr.h"
 #include "facetheory/isr/page.h"
@@ -32,8 +30,6 @@
 #include "facetheory/table/operations.h"
 
 namespace facetheory {
-
-using BodyPointer = std::shared_ptr<const Body>;
 
 // META and the marks of a page, as they were when they were read.
 struct Pointer {
@@ -51,19 +47,10 @@ struct KnownMark {
 
 class PageMemory {
  public:
-  PageMemory(const Isr& isr, std::shared_ptr<const EngineOptions> options);
+  PageMemory(std::shared_ptr<StoreGuards> guards, std::shared_ptr<const EngineOptions> options);
 
-  // Its bodies are left alone for a while after they have failed. It lives as long as this memory.
-  const Isr& isr() const { return isr_; }
-  // Why nothing can be stored now, if that is so: a store is left alone, or cannot be written.
-  std::optional<Error> storing_rests() const;
-  std::optional<Error> table_writes_rest() const { return guarded_table_.writes().rests(); }
-  std::optional<Error> body_writes_rest() const { return guarded_.writes().rests(); }
-  // Tries stores that cannot be written again, on that executor, where it is time to.
-  static void try_writing_again(const std::shared_ptr<PageMemory>& self,
-                                const boost::asio::any_io_executor& executor);
-  // Returns when none of these is under way.
-  Task<void> wait_for_tries();
+  BodyMemory& bodies() { return bodies_; }
+  const BodyMemory& bodies() const { return bodies_; }
 
   // The pointer, from memory while it may be trusted. Of many requests at once, one asks the table, and for no more
   // than cannot be trusted: a mark that was read for one page counts for the others. `likely` are tags that the page
@@ -81,14 +68,6 @@ class PageMemory {
   void forget(const std::string& pk);
   std::uint64_t forgets() const { return forgets_; }  // How often.
 
-  // Prepared. `corrupt`: it is gone or damaged.
-  Task<Result<BodyPointer>> body(std::string s3_key);
-  // Takes what was rendered here into memory under its key, prepared, unless it is there already.
-  BodyPointer remember_body(std::string s3_key, Body body);
-  BodyPointer remember_body(std::string s3_key, PreparedBody made);
-  PreparedBody prepared(Body body) const;
-  BodyCache::Warmth warmth(std::string_view s3_key) const;
-
   // A page that was not to be stored is taken for transient for a while (EngineOptions::transient_for).
   void note_transient(const std::string& pk);
   bool is_transient(const std::string& pk);
@@ -101,7 +80,6 @@ class PageMemory {
   void add_to(EngineGauges& gauges) const;
 
  private:
-  Task<Result<BodyPointer>> read_body(std::string s3_key);
   bool is_listed(RecentPages<Duration>& until, const std::string& pk);
 
   using MarksByTag =
@@ -130,26 +108,22 @@ class PageMemory {
   Pointer& remember(const std::string& pk, Pointer pointer);
 
   // Constant after construction.
+  const std::shared_ptr<StoreGuards> guards_;
+  const Isr& isr_;  // Its stores are guarded.
   const std::shared_ptr<const EngineOptions> options_;
-  GuardedTable guarded_table_;
-  GuardedBodies guarded_;
-  const Isr isr_;
 
+  BodyMemory bodies_;
   SharedReads<Pointer> pointer_reads_;
-  SharedReads<BodyPointer> body_reads_;
 
   std::atomic<std::uint64_t> forgets_ = 0;
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   RecentPages<Pointer> pointers_;
-  RecentPages<KnownMark> marks_;  // Found by name_of_mark().
-  BodyCache bodies_;
-  RecentPages<Duration> transient_;            // Until when each is.
-  RecentPages<Duration> deferred_;             // Likewise.
-  CircuitBreaker breaker_;                     // Guards reads of the table.
-  std::vector<std::shared_ptr<Event>> tries_;  // Those under way; each is set when it has ended.
-  std::uint64_t distrusted_ = 0;               // How often.
-  std::uint64_t bodies_read_ = 0;
+  RecentPages<KnownMark> marks_;     // Found by name_of_mark().
+  RecentPages<Duration> transient_;  // Until when each is.
+  RecentPages<Duration> deferred_;   // Likewise.
+  CircuitBreaker breaker_;           // Guards reads of the table.
+  std::uint64_t distrusted_ = 0;     // How often.
   std::uint64_t table_errors_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // For .cc files only, since it needs Asio. May be used from any thread.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <map>
 #include <memory>
@@ -14,6 +15,9 @@
 #include "facetheory/base/result.h"
 
 namespace facetheory {
+
+// Nobody waits longer for somebody else's read; one's own ends when the store says so.
+inline constexpr std::chrono::seconds kSharedReadPatience{10};
 
 template <typename T>
 class SharedReads {

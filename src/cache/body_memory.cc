@@ -1,0 +1,81 @@
+#include "facetheory/cache/body_memory.h"
+
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace facetheory {
+
+BodyMemory::BodyMemory(BodyStore& store, Clock& clock, std::shared_ptr<const EngineOptions> options)
+    : store_(store), clock_(clock), options_(std::move(options)), bodies_(options_->memory) {}
+
+PreparedBody BodyMemory::prepared(Body body) const {
+  if (options_->prepare) return options_->prepare(std::move(body));
+  const std::size_t cost = memory_of(body);
+  return {std::make_shared<const Body>(std::move(body)), cost};
+}
+
+Task<Result<BodyPointer>> BodyMemory::get(std::string s3_key) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (BodyPointer known = bodies_.find(s3_key)) co_return known;
+  }
+  const auto read_it = [this, s3_key] { return read(s3_key); };
+  const auto useful = [](const Result<BodyPointer>&) { return true; };
+  co_return co_await reads_.get(clock_, std::move(s3_key), kSharedReadPatience, read_it, useful);
+}
+
+Task<Result<BodyPointer>> BodyMemory::read(std::string s3_key) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (BodyPointer known = bodies_.find(s3_key)) co_return known;
+    ++bodies_read_;
+  }
+  auto body = co_await store_.read(s3_key);
+  if (!body) co_return std::move(body).error();
+  if (!*body) co_return Error{ErrorCode::corrupt, "the body " + s3_key + " is gone"};
+  PreparedBody made = prepared(**std::move(body));
+  BodyPointer kept = made.body;
+  const std::lock_guard lock(mutex_);
+  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
+  co_return kept;
+}
+
+BodyPointer BodyMemory::put(std::string s3_key, Body body) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (BodyPointer known = bodies_.find(s3_key)) return known;
+  }
+  return put(std::move(s3_key), prepared(std::move(body)));
+}
+
+BodyPointer BodyMemory::put(std::string s3_key, PreparedBody made) {
+  const std::lock_guard lock(mutex_);
+  if (BodyPointer known = bodies_.find(s3_key)) return known;
+  BodyPointer kept = made.body;
+  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
+  return kept;
+}
+
+void BodyMemory::erase(const std::string& s3_key) {
+  const std::lock_guard lock(mutex_);
+  bodies_.erase(s3_key);
+}
+
+BodyCache::Warmth BodyMemory::warmth(std::string_view s3_key) const {
+  const std::lock_guard lock(mutex_);
+  return bodies_.warmth(s3_key);
+}
+
+void BodyMemory::add_to(EngineCounters& counters) const {
+  const std::lock_guard lock(mutex_);
+  counters.bodies_read += bodies_read_;
+}
+
+void BodyMemory::add_to(EngineGauges& gauges) const {
+  const std::lock_guard lock(mutex_);
+  gauges.bodies_in_memory += bodies_.size();
+  gauges.bytes_in_memory += bodies_.bytes();
+}
+
+}  // namespace facetheory
