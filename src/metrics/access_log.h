@@ -15,10 +15,10 @@
 #include <string>
 #include <string_view>
 
+#include "facetheory/base/access_log_style.h"
 #include "facetheory/base/clock.h"
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
-#include "facetheory/metrics/access_log_style.h"
 
 namespace facetheory {
 

@@ -20,7 +20,6 @@
 #include "facetheory/http/peers.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/server/server_exchange.h"
-#include "facetheory/site/route.h"
 
 namespace facetheory {
 namespace {

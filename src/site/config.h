@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "facetheory/base/access_log_style.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/http/client.h"
 #include "facetheory/http/peers.h"
-#include "facetheory/metrics/access_log_style.h"
 #include "facetheory/site/name_patterns.h"
 #include "facetheory/site/request_version.h"
 #include "facetheory/site/route.h"
