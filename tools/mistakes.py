@@ -26,6 +26,9 @@ def protocol(names):
     return (("tests/protocol/protocol_test", f"--gtest_filter={names}"),)
 
 
+LOOP_CONNECTION = (("src/server/server_test", "--gtest_filter=LoopConnectionDeathTest*"),)
+
+
 MISTAKES = [
     Mistake(
         "publishing without looking at the token",
@@ -1088,5 +1091,54 @@ MISTAKES = [
         "co_await run_on(boost::asio::make_strand(executor_), std::move(render));",
         "co_await std::move(render);",
         (("src/cache/cache_test", "--gtest_filter=EngineTest*"),),
+    ),
+    Mistake(
+        "making a connection on another loop than its own",
+        "server/loop_connection.cc",
+        "loop_->bound.check();",
+        "",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "telling a connection of bytes on another loop than its own",
+        "server/server_connection.cc",
+        "void ServerConnection::on_change(Readiness::Change change) {\n  loop_->bound.check();",
+        "void ServerConnection::on_change(Readiness::Change change) {",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "closing a connection on another loop than its own",
+        "server/server_connection.cc",
+        "void ServerConnection::close() {\n  loop_->bound.check();",
+        "void ServerConnection::close() {",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "reading a request on another loop than its connection's",
+        "server/server_connection.cc",
+        "ServerConnection::receive() {\n  loop_->bound.check();",
+        "ServerConnection::receive() {",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "answering a request on another loop than its connection's",
+        "server/server_connection.cc",
+        "ServerConnection::send(std::vector<asio::const_buffer> buffers) {\n  loop_->bound.check();",
+        "ServerConnection::send(std::vector<asio::const_buffer> buffers) {",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "waiting for a client to leave on another loop than its connection's",
+        "server/server_connection.cc",
+        "ServerConnection::client_left() {\n  loop_->bound.check();",
+        "ServerConnection::client_left() {",
+        LOOP_CONNECTION,
+    ),
+    Mistake(
+        "asking whether a client leaves on another loop than its connection's",
+        "server/server_connection.cc",
+        "ServerConnection::probably_left() {\n  loop_->bound.check();",
+        "ServerConnection::probably_left() {",
+        LOOP_CONNECTION,
     ),
 ]

@@ -14,10 +14,10 @@
 
 namespace facetheory {
 
-// Asked first, for each request without a body, on the loop's thread; null: the handler must answer it. Requests of the
-// same `round` were seen to come at the same time, moments ago, and one look at the clock will do for them. 0: it came
-// alone.
-using ReadyAnswers =
+// Called first, for each request without a body, on the loop's thread. What it gives is the answer, which is sent; null:
+// the handler must answer. Requests of the same `round` were seen to come at the same time, moments ago, and one look at
+// the clock will do for them. 0: it came alone.
+using AnswerAtOnce =
     std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer, std::uint64_t round)>;
 
 // Told of every request that the server refuses by itself, malformed or too slow; on the loop's thread.
@@ -27,7 +27,7 @@ using Refusals = std::function<void(int status, std::string_view why, const std:
 struct EventLoop {
   boost::asio::any_io_executor executor;
   ExchangeHandler handler;
-  ReadyAnswers ready = {};
+  AnswerAtOnce answer_at_once = {};
   Refusals refused = {};
 };
 

@@ -20,6 +20,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/server/event_loop.h"
+#include "facetheory/server/loop_connection.h"
 #include "facetheory/server/server_connection.h"
 
 namespace facetheory {
@@ -50,6 +51,7 @@ error_code accept_some(const std::shared_ptr<ServerLoop>& loop, tcp::acceptor& a
       continue;
     }
     ++loop->all->accepted;
+    // Here, and nowhere else, it is decided which protocol a connection speaks.
     std::make_shared<ServerConnection>(loop, socket, peer)->start();
   }
   return {};
@@ -82,8 +84,8 @@ Task<void> sweep_on(std::shared_ptr<ServerLoop> loop) {
     error_code ignored;
     co_await loop->sweep.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     const auto now = std::chrono::steady_clock::now();
-    const std::vector<ServerConnection*> connections = loop->connections;  // Closing one changes the list.
-    for (ServerConnection* connection : connections)
+    const std::vector<LoopConnection*> connections = loop->connections;  // Closing one changes the list.
+    for (LoopConnection* connection : connections)
       connection->check_deadlines(now);
   }
   if (const auto readiness = loop->readiness.lock()) readiness->close();
@@ -204,8 +206,8 @@ void HttpServer::State::set_limits(const ServerLimits& limits) {
 void HttpServer::State::stop_accepting() {
   on_every_loop([](const std::shared_ptr<ServerLoop>& loop) {
     loop->draining = true;
-    const std::vector<ServerConnection*> connections = loop->connections;
-    for (ServerConnection* connection : connections)
+    const std::vector<LoopConnection*> connections = loop->connections;
+    for (LoopConnection* connection : connections)
       connection->close_if_idle();
     for (tcp::acceptor& acceptor : loop->acceptors) {
       // Whoever has connected may have sent a request already: closing the listener would reset the connection.
@@ -226,8 +228,8 @@ Task<std::size_t> HttpServer::State::drain(std::chrono::milliseconds limit) {
     if (cut == 0 && now() >= deadline) {
       cut = all_->open;
       on_every_loop([](const auto& loop) {
-        const std::vector<ServerConnection*> connections = loop->connections;
-        for (ServerConnection* connection : connections)
+        const std::vector<LoopConnection*> connections = loop->connections;
+        for (LoopConnection* connection : connections)
           connection->close();
       });
     }

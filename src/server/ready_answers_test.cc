@@ -62,7 +62,7 @@ class ReadyAnswersTest : public testing::Test {
                      co_return ServerResponse{200, {}, *text, text};
                    })};
     loop.refused = [this](int status, std::string_view, const std::string&) { refused_ = status; };
-    loop.ready = [this](const RequestHead& head, const std::string&, std::uint64_t round) {
+    loop.answer_at_once = [this](const RequestHead& head, const std::string&, std::uint64_t round) {
       return ready(head.target, round);
     };
     server_ = std::make_unique<HttpServer>(std::vector<EventLoop>{std::move(loop)}, limits);

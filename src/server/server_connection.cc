@@ -36,7 +36,7 @@ constexpr std::uint64_t kSkippedBody = 256 << 10;  // A connection with more to 
 constexpr std::chrono::seconds kLinger{2};         // A client that still sends may read why it was refused.
 constexpr std::chrono::milliseconds kSkipPatience{500};
 // A deadline of idle_timeout that the next sweep sets: a hit has no need to look at the clock for it.
-constexpr ServerConnection::Moment kFromNextSweep = ServerConnection::Moment::min();
+constexpr LoopConnection::Moment kFromNextSweep = LoopConnection::Moment::min();
 
 Error client_gone(const char* what) {
   return {ErrorCode::unavailable, what};
@@ -45,24 +45,11 @@ Error client_gone(const char* what) {
 }  // namespace
 
 ServerConnection::ServerConnection(std::shared_ptr<ServerLoop> loop, int socket, const tcp::endpoint& peer)
-    : loop_(std::move(loop)),
+    : LoopConnection(std::move(loop)),
       limits_(loop_->limits),
       peer_(peer.address().to_string()),
       socket_(loop_->executor, socket, peer.protocol()),
-      closing_(loop_->executor, Moment::max()) {
-  loop_->bound.check();
-  place_ = loop_->connections.size();
-  loop_->connections.push_back(this);
-  ++loop_->all->open;
-}
-
-ServerConnection::~ServerConnection() {
-  ServerConnection* last = loop_->connections.back();
-  last->place_ = place_;
-  loop_->connections[place_] = last;
-  loop_->connections.pop_back();
-  --loop_->all->open;
-}
+      closing_(loop_->executor, Moment::max()) {}
 
 // --- between requests -------------------------------------------------------------------------------------------
 
@@ -86,7 +73,7 @@ void ServerConnection::wait_for_request() {
   if (is_closed()) return;
   phase_ = Phase::waiting;
   if (!input_.empty() && take_requests(input_)) return;
-  // What came while an answer was being sent was not read.
+  // What came while an answer was being sent has not been read.
   if (socket_.is_watched()) return read_requests();
   wait_readable();
 }
@@ -160,19 +147,19 @@ bool ServerConnection::take_requests(std::string_view bytes, std::uint64_t round
   while (!rest.empty()) {
     // Those behind the first one may have come later.
     switch (take_request(rest, std::exchange(head_seen_, 0), std::exchange(round, 0))) {
-      case Came::incomplete:
+      case Taken::incomplete:
         head_seen_ = rest.size();
         store_rest();
         return false;
-      case Came::refused:
+      case Taken::refused:
         return true;
-      case Came::answered:
+      case Taken::answered:
         rest.remove_prefix(loop_->head.size);
         if (!is_busy() && !close_after_) continue;
         store_rest();
         if (!is_busy()) part();
         return true;
-      case Came::exchange:
+      case Taken::exchange:
         rest.remove_prefix(loop_->head.size);
         store_rest();
         begin_exchange();
@@ -183,37 +170,37 @@ bool ServerConnection::take_requests(std::string_view bytes, std::uint64_t round
   return false;
 }
 
-ServerConnection::Came ServerConnection::take_request(std::string_view bytes, std::size_t seen,
-                                                      std::uint64_t round) {
+ServerConnection::Taken ServerConnection::take_request(std::string_view bytes, std::size_t seen,
+                                                       std::uint64_t round) {
   if (seen > 0 && bytes.size() < limits_->header_bytes &&
       find_head_end(bytes, seen) == std::string_view::npos) {
-    return Came::incomplete;
+    return Taken::incomplete;
   }
   const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, loop_->head);
-  if (outcome.state == HeadState::incomplete) return Came::incomplete;
+  if (outcome.state == HeadState::incomplete) return Taken::incomplete;
   phase_ = Phase::waiting;
   read_deadline_ = Moment::max();
   if (outcome.state == HeadState::bad) {
     refuse(outcome.status, std::string(outcome.why));
-    return Came::refused;
+    return Taken::refused;
   }
   auto framing = request_framing(loop_->head);
   if (!framing) {
     refuse(framing_refusal(loop_->head), framing.error().message);
-    return Came::refused;
+    return Taken::refused;
   }
   if (auto host = check_host(loop_->head); !host) {
     refuse(400, host.error().message);
-    return Came::refused;
+    return Taken::refused;
   }
-  if (loop_->ready && framing->kind == BodyFraming::Kind::none) {
-    if (const ReadyAnswer* answer = loop_->ready(loop_->head, peer_, round)) {
-      if (send_ready(*answer)) return Came::answered;
-      return Came::refused;  // The client is gone.
+  if (loop_->answer_at_once && framing->kind == BodyFraming::Kind::none) {
+    if (const ReadyAnswer* answer = loop_->answer_at_once(loop_->head, peer_, round)) {
+      if (send_ready(*answer)) return Taken::answered;
+      return Taken::refused;  // The client is gone.
     }
   }
   take_over_head(*framing);
-  return Came::exchange;
+  return Taken::exchange;
 }
 
 // False: the connection broke.
@@ -461,8 +448,8 @@ std::stop_token ServerConnection::probably_left() {
   return leaving_.get_token();
 }
 
-// Polls, and has no wait of its own: hardly any request takes so long that its client loses patience.
-void ServerConnection::notice_if_client_left() {
+// Not a wait of its own: hardly any request takes so long that its client loses patience.
+void ServerConnection::tell_if_client_left() {
   if (!leaving_.stop_possible() || leaving_.stop_requested()) return;
   if (answer_.state() != AnswerWriter::State::not_begun) return;
   if ((socket_.poll_now(POLLRDHUP) & (POLLRDHUP | POLLERR | POLLHUP)) != 0) leaving_.request_stop();
@@ -595,7 +582,7 @@ void ServerConnection::shut_down_sending() {
 
 void ServerConnection::check_deadlines(Moment now) {
   if (need_not_wait()) return close();
-  if (phase_ == Phase::answering && socket_.is_asios()) notice_if_client_left();
+  if (phase_ == Phase::answering && socket_.is_asios()) tell_if_client_left();
   if (read_deadline_ == kFromNextSweep) read_deadline_ = now + limits_->idle_timeout;
   if (now < read_deadline_ && now < write_deadline_) return;
   // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.

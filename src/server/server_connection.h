@@ -24,6 +24,7 @@
 
 #include "facetheory/server/answer_writer.h"
 #include "facetheory/server/client_socket.h"
+#include "facetheory/server/loop_connection.h"
 #include "facetheory/server/readiness.h"
 #include "facetheory/server/ready_answer.h"
 #include "facetheory/server/request_body.h"
@@ -34,20 +35,19 @@
 
 namespace facetheory {
 
-class ServerConnection final : public ServerExchange,
+class ServerConnection final : public LoopConnection,
+                               public ServerExchange,
                                public Readiness::Owner,
                                public std::enable_shared_from_this<ServerConnection> {
  public:
-  using Moment = std::chrono::steady_clock::time_point;
-
   // `socket` does not block, and is the connection's from now on.
   ServerConnection(std::shared_ptr<ServerLoop> loop, int socket, const boost::asio::ip::tcp::endpoint& peer);
-  ~ServerConnection() override;
 
   void start();
-  void close_if_idle();
-  void close();  // Whatever is going on.
-  void check_deadlines(Moment now);
+
+  void check_deadlines(Moment now) override;
+  void close_if_idle() override;
+  void close() override;
   void on_change(Readiness::Change change) override;
 
   bool has_body() const override { return body_.is_there(); }
@@ -73,7 +73,7 @@ class ServerConnection final : public ServerExchange,
     sending_rest,  // A ready answer is being sent that the client is slow to take.
     between,       // An answer is complete. The loop will come back to what the client has sent meanwhile.
     parting,       // All is said, and the client may read it in peace.
-    closed,
+    closed,        // The socket is given back. Whoever still holds the connection finds nothing to do.
   };
   // An answer is under way, or has just ended: what comes is read afterwards.
   bool is_busy() const {
@@ -91,9 +91,14 @@ class ServerConnection final : public ServerExchange,
   void read_until_client_parts();
   bool need_not_wait() const;
   void give_time_to_read();
-  // What the first request in some bytes has come to.
-  enum class Came { incomplete, refused, exchange, answered };
-  Came take_request(std::string_view bytes, std::size_t seen, std::uint64_t round);
+  // What has become of the first request in some bytes.
+  enum class Taken {
+    incomplete,  // More of it has to come.
+    refused,     // It gets an answer with which the connection ends, or its client is gone.
+    exchange,    // It is for a coroutine to answer.
+    answered,    // It was answered at once.
+  };
+  Taken take_request(std::string_view bytes, std::size_t seen, std::uint64_t round);
   // Answers what can be answered at once; true: one is being answered that takes longer, or the connection has ended.
   bool take_requests(std::string_view bytes, std::uint64_t round = 0);
   bool send_ready(const ReadyAnswer& answer);
@@ -102,7 +107,7 @@ class ServerConnection final : public ServerExchange,
   void take_over_head(BodyFraming framing);
   void begin_exchange();
   void refuse(int status, std::string why);
-  void notice_if_client_left();
+  void tell_if_client_left();
   static Task<void> run(std::shared_ptr<ServerConnection> self);
   static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
   Task<void> answer();
@@ -117,16 +122,14 @@ class ServerConnection final : public ServerExchange,
   void close_when_drained(int status);
 
   // Constant after construction.
-  const std::shared_ptr<ServerLoop> loop_;
   const std::shared_ptr<const ServerLimits> limits_;
   const std::string peer_;
 
   Phase phase_ = Phase::waiting;
-  std::size_t place_ = 0;  // The connection's index in the loop's list.
   ClientSocket socket_;
-  bool reads_on_ = false;      // Reads again however few bytes came: there may be more, or an end.
+  bool reads_on_ = false;      // Reading goes on however few bytes came: there may be more, or an end.
   std::string input_;          // Received and not yet consumed.
-  std::size_t head_seen_ = 0;  // No head ends within so many bytes of it.
+  std::size_t head_seen_ = 0;  // In so many of those bytes no head ends.
   std::string piece_;          // The last that read() gave, where it had to be kept.
   std::unique_ptr<UnsentAnswer> unsent_;
   bool close_after_ = false;  // The connection ends with the answer that is under way.
@@ -138,7 +141,7 @@ class ServerConnection final : public ServerExchange,
   std::uint64_t skipped_ = 0;
   boost::asio::steady_timer closing_;  // It never expires, and is cancelled when the connection is closed.
 
-  // These belong to the request that is being answered.
+  // They belong to the request that is being answered.
   RequestBody body_;
   AnswerWriter answer_;
   std::stop_source leaving_{std::nostopstate};  // It has a state only if somebody wants to know.

@@ -16,7 +16,7 @@ ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
     : bound(LoopBound::to_loop(loop.executor, "a client's connection")),
       executor(bound.executor()),
       handler(std::move(loop.handler)),
-      ready(std::move(loop.ready)),
+      answer_at_once(std::move(loop.answer_at_once)),
       refused(std::move(loop.refused)),
       all(std::move(every)),
       received(kRequests, '\0'),

@@ -23,7 +23,7 @@
 
 namespace facetheory {
 
-class ServerConnection;
+class LoopConnection;  // loop_connection.h
 
 // Connections of all event loops.
 struct AllLoops {
@@ -38,13 +38,13 @@ struct ServerLoop {
   const LoopBound bound;
   const boost::asio::any_io_executor executor;
   const ExchangeHandler handler;
-  const ReadyAnswers ready;
+  const AnswerAtOnce answer_at_once;
   const Refusals refused;
   const std::shared_ptr<AllLoops> all;
 
   // Touched on the loop's thread only.
   std::vector<boost::asio::ip::tcp::acceptor> acceptors;
-  std::vector<ServerConnection*> connections;
+  std::vector<LoopConnection*> connections;  // Of whatever protocol.
   std::shared_ptr<const ServerLimits> limits;
   bool draining = false;
   std::weak_ptr<Readiness> readiness;
