@@ -26,6 +26,7 @@ def protocol(names):
     return (("tests/protocol/protocol_test", f"--gtest_filter={names}"),)
 
 
+GATEWAY_LOOP = (("src/gateway/gateway_test", "--gtest_filter=GatewayDeathTest*"),)
 LOOP_CONNECTION = (("src/server/server_test", "--gtest_filter=LoopConnectionDeathTest*"),)
 
 
@@ -617,8 +618,12 @@ MISTAKES = [
         "if (!counted_at_) return true;",
         "if (!counted_at_) return false;",
     ),
-    Mistake("evicting pages while released bodies wait", "service/cleanup.cc", "co_await make_room_of_released();", ""),
-    Mistake("looking for what cannot go again and again", "service/cleanup.cc", "evict_again_at_ = now() + rest_;", ""),
+    Mistake(
+        "evicting pages while released bodies wait", "service/cleanup.cc", "co_await make_room_of_released();", ""
+    ),
+    Mistake(
+        "looking for what cannot go again and again", "service/cleanup.cc", "evict_again_at_ = now() + rest_;", ""
+    ),
     Mistake(
         "never looking again whose the bodies are",
         "service/partner_watch.cc",
@@ -739,8 +744,8 @@ MISTAKES = [
     Mistake(
         "explaining a stale page as a hit",
         "gateway/explain.cc",
-        "        say_stale(told, served->reason, now);\n",
-        "        told.next = NextAnswer::hit;\n",
+        "      say_stale(told, found->served.reason, now_);\n",
+        "      told.next = NextAnswer::hit;\n",
         (("tests/cli/explain_test.py", "invalidated"),),
     ),
     # --- one rule for the stores
@@ -1140,5 +1145,54 @@ MISTAKES = [
         "ServerConnection::probably_left() {\n  loop_->bound.check();",
         "ServerConnection::probably_left() {",
         LOOP_CONNECTION,
+    ),
+    Mistake(
+        "answering at once on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "                                           std::uint64_t round) {\n  loop_.check();",
+        "                                           std::uint64_t round) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "answering a request on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "Task<void> Gateway::handle(ServerExchange& exchange) {\n  loop_.check();",
+        "Task<void> Gateway::handle(ServerExchange& exchange) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "counting a request on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "void Gateway::tell(AccessRecord record) {\n  loop_.check();",
+        "void Gateway::tell(AccessRecord record) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "rendering a page again on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "Gateway::render_again(ServerRequest request) {\n  loop_.check();",
+        "Gateway::render_again(ServerRequest request) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "taking a fresh answer on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "std::optional<FreshAnswer> answer) {\n  loop_.check();",
+        "std::optional<FreshAnswer> answer) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "changing the configuration on another loop than the gateway's",
+        "gateway/gateway.cc",
+        "void Gateway::use(std::shared_ptr<const Site> site) {\n  loop_.check();",
+        "void Gateway::use(std::shared_ptr<const Site> site) {",
+        GATEWAY_LOOP,
+    ),
+    Mistake(
+        "remembering an answer on another loop than the gateway's",
+        "gateway/warm_pages.cc",
+        "loop_.check();",
+        "",
+        GATEWAY_LOOP,
     ),
 ]

@@ -23,7 +23,7 @@ Task<std::shared_ptr<const std::string>> Compressor::coded(std::shared_ptr<const
 
 void Compressor::make(const std::shared_ptr<const Body>& page, Coding coding) {
   auto bytes = compress_(coding, page->bytes);
-  if (bytes) prepared(*page).keep(coding, *std::move(bytes));
+  if (bytes) prepared(*page).add_coded(coding, *std::move(bytes));
   std::shared_ptr<Event> made;
   {
     const std::lock_guard lock(mutex_);

@@ -1,13 +1,14 @@
 #include "facetheory/gateway/gateway.h"
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/gateway/live_answer.h"
-#include "facetheory/gateway/page_refresh.h"
+#include "facetheory/gateway/render_again.h"
 #include "facetheory/gateway/request_answer.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/server/server_exchange.h"
@@ -49,51 +50,63 @@ Task<void> Gateway::handle(ServerExchange& exchange) {
   } catch (...) {
     interrupted = std::current_exception();
   }
-  const RequestRecord record = request.record(parts_.isr.clock.monotonic() - began);
-  tell(record);
+  tell(request.record(parts_.isr.clock.monotonic() - began));
   if (interrupted) std::rethrow_exception(interrupted);
 }
 
-Task<std::optional<FreshAnswer>> Gateway::refresh(ServerRequest request) {
+Task<std::optional<FreshAnswer>> Gateway::render_again(ServerRequest request) {
   loop_.check();
-  co_return co_await refresh_page(parts_, warm_, site_, request);
+  co_return co_await render_page_again(parts_, warm_, site_, request);
 }
 
-void Gateway::was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer) {
+void Gateway::was_rendered_again(const ServerRequest& request, std::optional<FreshAnswer> answer) {
   loop_.check();
-  const std::string_view key = warm_.key_of(view_of(request), is_trusted(site_->config, request.peer));
-  if (key.empty()) return;
-  warm_.was_seen_to(key);
-  if (answer && answer->site == site_) warm_.take_over(key, answer->vary, std::move(answer->page));
+  const WarmKey key = warm_.key_of(view_of(request), is_trusted(site_->config, request.peer));
+  if (key.is_for_long_way()) return;
+  warm_.render_has_ended(key);
+  if (answer && answer->site == site_)
+    warm_.remember_from_elsewhere(key, answer->vary, std::move(answer->page));
 }
 
-// What the access log and the loop's metrics are told by, so that they too are used on this thread alone.
-void Gateway::tell(const RequestRecord& record) {
+// Whatever the access log and the loop's metrics are told, they are told here, so that they too are used on this thread
+// alone.
+void Gateway::tell(AccessRecord record) {
   loop_.check();
   metrics_.answered(record.state, record.status, record.bytes, record.took);
-  if (parts_.on_answered) parts_.on_answered(record);
+  if (!parts_.on_answered) return;
+  record.time = std::chrono::floor<std::chrono::milliseconds>(parts_.isr.clock.now() - record.took);
+  parts_.on_answered(record);
 }
 
 void Gateway::refused(int status, std::string_view why, const std::string& peer) {
-  RequestRecord record;
+  AccessRecord record;
   record.peer = peer;
   record.method = "-";
   record.target = "-";
   record.status = status;
   record.state = "refused";
-  record.reason = why;
+  record.detail = why;
   tell(record);
 }
 
-const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& peer, std::uint64_t round) {
+// Requests of one round came at the same time.
+void Gateway::look_at_clocks(std::uint64_t round) {
+  if (round != 0 && round == round_) return;
+  round_ = round;
+  round_began_ = parts_.isr.clock.monotonic();
+  round_second_ = parts_.isr.now();
+}
+
+WarmPage* Gateway::ready_page(const RequestHead& head, const std::string& peer) {
+  const WarmKey key = warm_.key_of(head, is_trusted(site_->config, peer));
+  return key.is_for_long_way() ? nullptr : warm_.find(key, round_second_);
+}
+
+const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::string& peer,
+                                           std::uint64_t round) {
   loop_.check();
-  if (round == 0 || round != round_) {
-    round_ = round;
-    round_began_ = parts_.isr.clock.monotonic();
-    round_second_ = parts_.isr.now();
-  }
-  const std::string_view key = warm_.key_of(head, is_trusted(site_->config, peer));
-  const WarmPage* page = key.empty() ? nullptr : warm_.find(key, round_second_);
+  look_at_clocks(round);
+  WarmPage* page = ready_page(head, peer);
   if (page == nullptr) return nullptr;
   std::shared_ptr<const Body> body = page->body.lock();
   if (!body) return nullptr;
@@ -102,17 +115,26 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
   ready_.body = page->bytes;
   ready_.fixed = page->fixed;
   ready_.owner = std::move(body);
+  tell(record_of(head, peer, *page));
+  if (parts_.on_stale && page->is_render_due(round_second_)) {
+    page->note_render_asked(round_second_);
+    parts_.on_stale(request_of(head, peer));
+  }
+  return &ready_;
+}
 
-  RequestRecord record;
+AccessRecord Gateway::record_of(const RequestHead& head, const std::string& peer,
+                                const WarmPage& page) const {
+  AccessRecord record;
   record.peer = peer;
   record.method = head.method;
   record.target = head.target;
-  record.status = page->status;
-  record.bytes = ready_.body.size();
-  record.state = name(page->as);
-  record.host = page->host;
-  record.tenant = page->tenant;
-  record.route = page->route->pattern.text();
+  record.status = page.status;
+  record.bytes = page.bytes.size();
+  record.state = name(page.as);
+  record.host = page.host;
+  record.tenant = page.tenant;
+  record.route = page.route->pattern.text();
   if (parts_.on_answered) {
     const auto field = [&](std::string_view wanted) {
       const FieldView* found = find_field(head.fields, wanted);
@@ -123,9 +145,7 @@ const ReadyAnswer* Gateway::ready(const RequestHead& head, const std::string& pe
     record.referer = field("referer");
   }
   record.took = parts_.isr.clock.monotonic() - round_began_;
-  tell(record);
-  if (warm_.wants_render() && parts_.on_stale) parts_.on_stale(request_of(head, peer));
-  return &ready_;
+  return record;
 }
 
 }  // namespace facetheory

@@ -21,6 +21,7 @@
 #include "facetheory/gateway/gateway_parts.h"
 #include "facetheory/gateway/warm_pages.h"
 #include "facetheory/http/server_request.h"
+#include "facetheory/metrics/access_record.h"
 #include "facetheory/metrics/metrics.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/ready_answer.h"
@@ -43,30 +44,35 @@ class Gateway {
 
   Task<void> handle(ServerExchange& exchange);
 
-  // Has the page rendered that the request asks for if it needs it, waits for it and answers nobody: what the next one
-  // would get is for was_refreshed() of whoever wanted it. Empty: that is not known, or nothing to keep ready.
-  Task<std::optional<FreshAnswer>> refresh(ServerRequest request);
-  void was_refreshed(const ServerRequest& request, std::optional<FreshAnswer> answer);
+  // Has the page rendered again that the request asks for if it needs it, waits for it and answers nobody. The answer
+  // that whoever asks next would get is for was_rendered_again() of the gateway that asked for the render. Empty: it is
+  // not known, or there is nothing that could be remembered.
+  Task<std::optional<FreshAnswer>> render_again(ServerRequest request);
+  void was_rendered_again(const ServerRequest& request, std::optional<FreshAnswer> answer);
 
-  // What can be answered at once: a hit like one before it (warm_pages.h). As ReadyAnswers in event_loop.h.
-  const ReadyAnswer* ready(const RequestHead& head, const std::string& peer, std::uint64_t round);
+  // Answers a hit like one before it (warm_pages.h): counts it, tells the access log of it, and asks for the page's
+  // render where that is due. As AnswerAtOnce in event_loop.h.
+  const ReadyAnswer* answer_at_once(const RequestHead& head, const std::string& peer, std::uint64_t round);
 
   // Counts a request that came to nothing before it could be read.
   void refused(int status, std::string_view why, const std::string& peer);
 
-  // For requests that come from now on.
+  // Requests that come from now on are answered by that configuration.
   void use(std::shared_ptr<const Site> site);
 
  private:
   void take(std::shared_ptr<const Site> site);
-  void tell(const RequestRecord& record);
+  void look_at_clocks(std::uint64_t round);
+  // The page that answers the request at once in this round's second; null: there is none.
+  WarmPage* ready_page(const RequestHead& head, const std::string& peer);
+  AccessRecord record_of(const RequestHead& head, const std::string& peer, const WarmPage& page) const;
+  void tell(AccessRecord record);
 
   GatewayParts parts_;
   const LoopBound loop_;
   LoopMetrics& metrics_;
   WarmPages warm_;
-  // Of the last round: when it began.
-  std::uint64_t round_ = 0;
+  std::uint64_t round_ = 0;  // The last one, and when it began.
   Duration round_began_{0};
   std::int64_t round_second_ = 0;  // Since 1970.
   ReadyAnswer ready_;

@@ -51,10 +51,10 @@ LiveAnswer::~LiveAnswer() {
   forget_bytes();
 }
 
-void LiveAnswer::keep(std::string_view piece) {
+void LiveAnswer::append(std::string_view piece) {
   if (bytes_ == 0) taken_at_ = clock_.monotonic();
   bytes_ += piece.size();
-  memory_->kept_.fetch_add(piece.size(), std::memory_order_relaxed);
+  memory_->unread_.fetch_add(piece.size(), std::memory_order_relaxed);
   while (!piece.empty()) {
     if (pieces_.empty() || pieces_.back().size() == kPiece) pieces_.emplace_back();
     std::string& last = pieces_.back();
@@ -65,7 +65,7 @@ void LiveAnswer::keep(std::string_view piece) {
 }
 
 void LiveAnswer::forget_bytes() {
-  memory_->kept_.fetch_sub(bytes_, std::memory_order_relaxed);
+  memory_->unread_.fetch_sub(bytes_, std::memory_order_relaxed);
   bytes_ = 0;
   pieces_.clear();
 }
@@ -74,7 +74,7 @@ std::string LiveAnswer::take_piece() {
   std::string piece = std::move(pieces_.front());
   pieces_.pop_front();
   bytes_ -= piece.size();
-  memory_->kept_.fetch_sub(piece.size(), std::memory_order_relaxed);
+  memory_->unread_.fetch_sub(piece.size(), std::memory_order_relaxed);
   taken_at_ = clock_.monotonic();
   return piece;
 }
@@ -132,7 +132,7 @@ void LiveAnswer::give(std::string_view piece) {
   {
     std::unique_lock lock(mutex_);
     if (left_ || state_ != State::coming) return;
-    keep(piece);
+    append(piece);
     changed(std::move(lock));
   }
   if (memory_->is_full()) memory_->make_room();
@@ -237,7 +237,7 @@ std::deque<LiveHint> LiveAnswer::take_hints() {
   return std::exchange(hints_, {});
 }
 
-// In the order in which a client must get them. The mutex is held.
+// Takes things in the order in which a client must get them. The mutex is held.
 std::optional<LiveAnswer::Next> LiveAnswer::take() {
   if (!hints_.empty()) {
     LiveHint hint = std::move(hints_.front());

@@ -3,8 +3,8 @@
 // The render gives and the client's request takes, each on a thread of its own. What was given is kept until it is
 // taken. A page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer
 // that is for this client alone no more is kept than a client that reads well needs (give_in_time). The answer ends by
-// end(), fail() or refuse(), of which the first counts. What all of them keep together is bounded (LiveMemory). For .cc
-// files only, since it needs Asio.
+// end(), fail() or refuse(), of which the first counts. What clients have not read of all of them is bounded
+// (LiveMemory). For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct LiveHint {
 
 struct LiveHead {
   Rendered shape = {};                       // All but its bytes.
-  std::optional<std::uint64_t> length = {};  // Of the bytes, where the origin told.
+  std::optional<std::uint64_t> length = {};  // The number of bytes, where the origin told.
 };
 
 struct LiveEnd {
@@ -47,14 +47,15 @@ struct LiveRefusal {};  // Nothing will come: as many as may are on their way al
 
 class LiveAnswer;
 
-// What the live answers of a process keep together, in bytes. Beyond the limit the client that has taken nothing for
-// the longest time is let go: its connection breaks, and the render goes on without it. Used from any thread.
+// The bytes that clients have not read yet of all the live answers of a process. Beyond the limit the client that has
+// taken nothing for the longest time is let go: its connection breaks, and the render goes on without it. Used from any
+// thread.
 class LiveMemory {
  public:
   explicit LiveMemory(std::size_t most) : most_(most) {}
 
-  bool is_full() const { return kept_.load(std::memory_order_relaxed) > most_; }
-  std::size_t kept() const { return kept_.load(std::memory_order_relaxed); }
+  bool is_full() const { return unread_.load(std::memory_order_relaxed) > most_; }
+  std::size_t unread() const { return unread_.load(std::memory_order_relaxed); }
   std::uint64_t let_go() const { return let_go_.load(std::memory_order_relaxed); }  // Clients, so far.
 
  private:
@@ -65,7 +66,7 @@ class LiveMemory {
   void make_room();  // With no answer's mutex held.
 
   const std::size_t most_;
-  std::atomic<std::size_t> kept_ = 0;
+  std::atomic<std::size_t> unread_ = 0;
   std::atomic<std::uint64_t> let_go_ = 0;
   std::mutex
       mutex_;  // Guards what follows. An answer's own may be taken while it is held, and not the other way round.
@@ -84,7 +85,7 @@ class LiveAnswer {
 
   // --- for the render ---
 
-  // To be called once by each render before it gives anything: an answer is of one render. False: there was another
+  // Each render calls it once before it gives anything: an answer is of one render. False: there was another
   // before, and nothing of its answer will be taken any more.
   bool claim();
   void hint(LiveHint hint);
@@ -106,7 +107,7 @@ class LiveAnswer {
   // Set when there is something to take, or nothing will come.
   const std::shared_ptr<Event>& readable() const { return readable_; }
   Task<Next> next();
-  // Those that nobody has taken yet; for a request that is answered otherwise than by what comes here.
+  // Takes those that nobody has taken yet, for a request that is answered otherwise than by what comes here.
   std::deque<LiveHint> take_hints();
   // Returns when the client is to be let go (LiveMemory), or has left.
   Task<void> until_let_go();
@@ -130,7 +131,7 @@ class LiveAnswer {
   void changed(std::unique_lock<std::mutex> lock);
   std::optional<Next> take();
   std::string take_piece();
-  void keep(std::string_view piece);
+  void append(std::string_view piece);
   void forget_bytes();
   Duration idle_since() const;  // Maximal: it has nothing worth mentioning to give.
   bool let_go();
@@ -147,7 +148,7 @@ class LiveAnswer {
   std::deque<LiveHint> hints_;
   std::optional<LiveHead> head_;
   std::deque<std::string> pieces_;  // Each small, so that whoever takes one has little that nobody counts.
-  std::size_t bytes_ = 0;           // In them.
+  std::size_t bytes_ = 0;           // So many are in them.
   Duration taken_at_{0};            // When any was taken last, or the first one given; monotonic.
   Headers trailers_;
 };

@@ -55,10 +55,10 @@ TEST_F(LiveAnswerTest, GivesWhatItWasGivenInPiecesOfWhichNoneIsLarge) {
     live->give(piece);
     all += piece;
   }
-  EXPECT_EQ(memory_->kept(), all.size());
+  EXPECT_EQ(memory_->unread(), all.size());
   live->end({});
   EXPECT_EQ(bytes_of(*live), all);
-  EXPECT_EQ(memory_->kept(), 0U);
+  EXPECT_EQ(memory_->unread(), 0U);
 }
 
 TEST_F(LiveAnswerTest, BeyondTheLimitWhoeverHasTakenNothingForLongestIsLetGo) {
@@ -72,7 +72,7 @@ TEST_F(LiveAnswerTest, BeyondTheLimitWhoeverHasTakenNothingForLongestIsLetGo) {
   EXPECT_TRUE(std::holds_alternative<std::string>(test::run(fast->next())));
   newcomer->give(std::string(400 * kKiB, 'n'));
   EXPECT_EQ(memory_->let_go(), 1U);
-  EXPECT_EQ(memory_->kept(), (400 + 400 - 64) * kKiB);
+  EXPECT_EQ(memory_->unread(), (400 + 400 - 64) * kKiB);
   test::run(slow->until_let_go());
   EXPECT_TRUE(slow->is_wanted());  // The render goes on.
   slow->give("more of it");
@@ -99,9 +99,9 @@ TEST_F(LiveAnswerTest, WhoeverLeavesOrEndsGivesBackWhatItKept) {
   const auto leaving = answer();
   leaving->give(std::string(100 * kKiB, 'l'));
   leaving->leave();
-  EXPECT_EQ(memory_->kept(), 0U);
+  EXPECT_EQ(memory_->unread(), 0U);
   answer()->give(std::string(100 * kKiB, 'e'));
-  EXPECT_EQ(memory_->kept(), 0U);
+  EXPECT_EQ(memory_->unread(), 0U);
 }
 
 TEST_F(LiveAnswerTest, IsRefusedBeforeAnythingWasGiven) {

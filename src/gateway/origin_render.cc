@@ -42,7 +42,7 @@ PageValidators validators_of(const PreparedPage& page, const MetaRow& meta) {
   return validators;
 }
 
-// Of a page that was confirmed: its header as if it had just been sent.
+// The header of a page that was confirmed, as if it had just been sent.
 Headers renewed_header(const PreparedPage& page, const MetaRow& meta, const Headers& not_modified) {
   const ReplayedHeaders stored{page.metadata.content_type, page.metadata.headers};
   const ReplayedHeaders update = freshened(stored, not_modified);
@@ -62,7 +62,7 @@ Headers renewed_header(const PreparedPage& page, const MetaRow& meta, const Head
   return header;
 }
 
-// Apart from the times, which META has too.
+// The times do not count: META has them, too.
 bool same_but_for_times(const BodyMetadata& left, const BodyMetadata& right) {
   const auto without_times = [](BodyMetadata metadata) {
     std::erase_if(metadata.headers, [](const auto& field) { return field.first == "date"; });
@@ -70,6 +70,11 @@ bool same_but_for_times(const BodyMetadata& left, const BodyMetadata& right) {
     return metadata;
   };
   return without_times(left) == without_times(right);
+}
+
+// Whether it is for the request that caused it alone: nothing of it is stored, and no other request has a use for it.
+bool is_transient(const Rendered& result) {
+  return !result.store && !result.failed && !result.stale;
 }
 
 bool is_failure(int status) {
@@ -216,8 +221,8 @@ class OriginRendering {
     co_return result;
   }
 
-  // To the client for whom the render was begun: what is left has no more to do with the page. Whoever has got some of
-  // it waits as long as a render may take; others are refused if there is no place for them among the streams.
+  // Gives it to the client for whom the render was begun: what is left has no more to do with the page. Whoever has got
+  // some of it waits as long as a render may take; others are refused if there is no place for them among the streams.
   Task<Result<Rendered>> hand_over(LiveHead head, std::string so_far, bool has_begun = false) {
     Rendered nothing;
     nothing.as = head.shape.as;
@@ -338,7 +343,7 @@ class OriginRendering {
     tell_not_stored(result);
   }
 
-  // Where that is nothing that the origin has said.
+  // The origin has said nothing of the kind, so only the log can tell.
   void tell_not_stored(const Rendered& result) const {
     log(LogLevel::warning, render_.request.target + " is not stored: " + result.why_not_stored);
   }
@@ -350,8 +355,8 @@ class OriginRendering {
   Clock& clock_;
   const RenderContext context_;
   std::shared_ptr<LiveAnswer> live_;        // Null: nobody waits for it, or another render has it.
-  ExchangeTimes times_;                     // Of the last request.
-  std::unique_ptr<HttpExchange> exchange_;  // Likewise.
+  ExchangeTimes times_;                     // They belong to the last request.
+  std::unique_ptr<HttpExchange> exchange_;  // So does this.
   bool hinted_ = false;                     // Something has come before the answer.
   // How it ended: what is whole is all there, what was handed over the live answer gets from elsewhere.
   enum class Ending { failed, whole, handed_over };

@@ -27,7 +27,7 @@ struct OriginRender {
   std::shared_ptr<HttpClient> origin;
   HttpRequest request;  // A GET; its headers are all that the origin learns.
   StorePolicy policy = {};
-  std::vector<std::string> tags = {};              // Of the route, besides those of the answer.
+  std::vector<std::string> tags = {};              // The route's, besides those of the answer.
   std::string varying_tag = {};                    // Carried only if the answer has Vary; empty: none.
   OriginMetrics* metrics = nullptr;                // Told of each request, if it is there.
   std::size_t max_metadata = kMaxMetadataBytes;    // BodyStore::max_metadata_bytes() of where it is stored.

@@ -53,8 +53,9 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
   return status;
 }
 
-// By how many seconds the page has outlived what the origin, or else its window, gives it; below 0: it has not. META
-// does not say it of a page that was invalidated; without a lifetime of the origin's such a page has just become stale.
+// Says by how many seconds the page has outlived what the origin, or else its window, gives it; below 0: it has not.
+// META does not say it of a page that was invalidated; without a lifetime of the origin's such a page has just become
+// stale.
 std::int64_t staleness_of(const PreparedPage& page, const MetaRow& meta, const PageAge& age, bool invalidated,
                           std::int64_t now) {
   if (!invalidated) return -age.fresh_for;

@@ -1,4 +1,4 @@
-// From a page that was found to the answer for a client: preconditions, ranges, coding, Age, Cache-Status. Pure
+// Makes the answer for a client out of a page that was found: preconditions, ranges, coding, Age, Cache-Status. Pure
 // functions.
 #pragma once
 
@@ -26,8 +26,9 @@ std::int64_t generation_of(const MetaRow& meta);
 // How old it is and how much of its window is left. A pinned page does not age.
 PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now);
 
-// Until when, in seconds since 1970, a page that is fresh now may be served to a request without demands of its own
-// while it is rendered again; 0: not at all. What review_page() and the engine will say then, if nothing changes.
+// The time, in seconds since 1970, until which a page that is fresh now may be served to a request without demands of
+// its own while it is rendered again; 0: not at all. It is what review_page() and the engine will say then, if nothing
+// changes.
 std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy);
 
 // What origin and client think of serving the page (Engine's review); its `suits` is left alone.

@@ -70,7 +70,7 @@ HttpRequest PageVisit::render_request() const {
   request.headers.set("accept-encoding", "identity");
   request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   request.headers.add("X-Forwarded-Host", asked_.target.host);
-  request.headers.add("Via", via(request_.minor_version, parts_.pseudonym));
+  request.headers.add("Via", via(request_, parts_.pseudonym));
   return request;
 }
 
@@ -96,7 +96,7 @@ ServeRequest PageVisit::serve_request(const Terms& terms) const {
   serve.policy = route_.policy;
   serve.policy.render_limit = site_.config.origins.at(route_.origin).render_timeout;
   serve.only_if_cached = asked_.rules.only_if_cached || asked_.rules.no_store || terms.only_stored;
-  // Of a page that is not stored these ask for less than all of it, and the origin can give just that. A body that
+  // These ask for less than all of a page, and the origin can give just that where the page is not stored. A body that
   // nobody reads is not given to an origin that may take it for another request.
   serve.renders_missing = terms.has_body || (!asked_.rules.head && !asked_.rules.range);
   if (terms.live && terms.may_stream && wants_all(asked_)) serve.readable = terms.live->readable();
@@ -113,17 +113,16 @@ ServeRequest PageVisit::serve_request(const Terms& terms) const {
   return serve;
 }
 
-Task<Result<Served>> PageVisit::look(Terms terms) {
+Task<Result<Served>> PageVisit::ask_engine(Terms terms) {
+  if (walk_.is_at_variant()) forwarded_ = Forwarded::vary_miss;
   ServeRequest serve = serve_request(terms);
   Renderer renders = renderer(terms.live, serve.tags);
-  std::optional<Forwarded> seen;  // Of the page that stood there before.
+  std::optional<Forwarded> seen;  // What the page was asked for that stood there before.
   serve.review = [this, &seen](const Body& body, const MetaRow& meta, PageState state) {
-    const PreparedPage& stored = prepared(body);
-    Review review = review_page(stored, meta, state, asked_.rules, parts_.isr.now());
-    review.suits = walk_.is_suited_by(stored);
-    const bool fresh = state == PageState::fresh && age_of(stored, meta, parts_.isr.now()).fresh_for > 0;
+    const std::int64_t now = parts_.isr.now();
+    const bool fresh = state == PageState::fresh && age_of(prepared(body), meta, now).fresh_for > 0;
     seen = fresh ? Forwarded::request : Forwarded::stale;
-    return review;
+    return walk_.review(body, meta, state, asked_.rules, now);
   };
   before_ = warm_.moment();
   auto served = co_await parts_.engine.serve(std::move(serve), std::move(renders));
@@ -131,15 +130,16 @@ Task<Result<Served>> PageVisit::look(Terms terms) {
   co_return served;
 }
 
-void PageVisit::count(const Served& served) {
-  for (Key& row : deciding_rows(page(), served.meta.tags))
-    rows_.push_back(std::move(row));
-}
-
-VariantWalk::Led PageVisit::lead_on(const Served& served) {
-  const VariantWalk::Led led = walk_.lead_on(prepared(*served.body));
-  if (led == VariantWalk::Led::on) forwarded_ = Forwarded::vary_miss;
-  return led;
+Task<Result<VariantWalk::End>> PageVisit::find(const VariantWalk::Ask& ask) {
+  // Whatever was found on the way decides on an answer that is remembered.
+  const VariantWalk::Ask noting = [&]() -> Task<Result<Served>> {
+    auto served = co_await ask();
+    if (!served) co_return served;
+    for (Key& row : deciding_rows(page(), served->meta.tags))
+      rows_.push_back(std::move(row));
+    co_return served;
+  };
+  co_return co_await walk_.to_its_end(noting);
 }
 
 Task<PageVisit::Ready> PageVisit::make_ready(const Served& served) {
@@ -160,7 +160,8 @@ Task<PageVisit::Ready> PageVisit::make_ready(const Served& served) {
                             ready.now < served_stale_until(page, served.meta, route_.policy);
   const bool while_rendered = served.as == ServedAs::stale && may_be_stale && before_.table_version;
   // A pin's window is nobody's business.
-  ready.may_be_kept = as_wished && !served.meta.pinned && (served.as == ServedAs::hit || while_rendered);
+  ready.may_be_remembered =
+      as_wished && !served.meta.pinned && (served.as == ServedAs::hit || while_rendered);
   co_return ready;
 }
 
@@ -181,9 +182,9 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
   warm.made_at = generation_of(served.meta) - page.age;
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
   if (served.as == ServedAs::stale) {
-    warm.wanted_at = ready.now;  // Its render has begun.
+    warm.render_asked_at = ready.now;  // Its render has begun.
     const bool window_ended = served.meta.generated_at != 0 && ready.now >= warm.fresh_until;
-    warm.for_a_second = !window_ended || ready.now >= warm.stale_until;
+    warm.valid_this_second_only = !window_ended || ready.now >= warm.stale_until;
   }
   warm.moment = before_;
   warm.known_at = served.known_at;
@@ -195,7 +196,7 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
   for (const Headers::Field& field : ready.response.headers) {
     const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
                                 same_text(field.name, "x-facetheory-isr");
-    if (!of_this_second || warm.for_a_second) append_field(warm.head, field.name, field.value);
+    if (!of_this_second || warm.valid_this_second_only) append_field(warm.head, field.name, field.value);
   }
   if (!has_no_body(ready.response.status))
     append_field(warm.head, "Content-Length", std::to_string(ready.bytes->size()));

@@ -1,8 +1,8 @@
 // PageVisit: looks up the page that a request asks for, and has the origin render it where that must be.
 //
-// What becomes of what is found is its user's business: RequestAnswer sends it to a client (request_answer.h), and a
-// refresh makes it ready for the next who asks (page_refresh.h). On the gateway's loop only. For .cc files only, since
-// it needs Asio.
+// What becomes of what is found is its user's business: RequestAnswer sends it to a client (request_answer.h), and
+// render_page_again() makes it ready for whoever asks next (render_again.h). On the gateway's loop only. For .cc files
+// only, since it needs Asio.
 #pragma once
 
 #include <cstdint>
@@ -36,22 +36,22 @@ class PageVisit {
   struct Terms {
     std::shared_ptr<LiveAnswer> live =
         {};                     // Takes what is rendered for this request, while it is. Null: nobody waits.
-    bool may_stream = false;    // And sends it while it is rendered.
+    bool may_stream = false;    // What is rendered may be sent while it is.
     bool has_body = false;      // The request has one, which nobody reads.
     bool only_stored = false;   // Nothing is rendered.
     std::stop_token left = {};  // As in ServeRequest.
   };
-  Task<Result<Served>> look(Terms terms);
+  // What the engine has for the page where the visit stands.
+  Task<Result<Served>> ask_engine(Terms terms);
 
-  // What was found decides on whatever is kept ready.
-  void count(const Served& served);
-  // From a page that does not suit. Anything but `on`: there is no other.
-  VariantWalk::Led lead_on(const Served& served);
-  bool is_suited_by(const Served& served) const { return walk_.is_suited_by(prepared(*served.body)); }
+  // Goes from variant to variant, asking at each, until one suits or there is no other. May be called again, to ask
+  // once more where it stands.
+  Task<Result<VariantWalk::End>> find(const VariantWalk::Ask& ask);
+  bool is_suited_by(const Served& served) const { return suits(prepared(*served.body), walk_.fields()); }
 
   const Page& page() const { return walk_.page(); }
   const Headers& fields() const { return walk_.fields(); }
-  // Why the origin was asked, if it was.
+  // Says why the origin was asked, if it was.
   const std::optional<Forwarded>& forwarded() const { return forwarded_; }
   // The request names its render by an id, which is believed.
   bool names_render() const { return request_id().has_value(); }
@@ -62,12 +62,12 @@ class PageVisit {
     Coding coding = Coding::identity;
     std::shared_ptr<const std::string> bytes = {};
     std::int64_t now = 0;
-    bool may_be_kept = false;
+    bool may_be_remembered = false;
   };
   Task<Ready> make_ready(const Served& served);  // Which outlives the call.
   // The same answer, to be given again at once. Once for a visit.
   WarmPage warm_page(const Served& served, const Ready& ready);
-  // What chooses among the page's variants, and among those on the way to it. After warm_page().
+  // The fields that choose among the page's variants, and among those on the way to it. After warm_page().
   const std::vector<std::string>& varying() const { return varying_; }
 
  private:
@@ -85,9 +85,9 @@ class PageVisit {
   const PageKey key_;
 
   VariantWalk walk_;
-  WarmMoment before_ = {};  // When it was last looked.
+  WarmMoment before_ = {};  // When the engine was last asked.
   std::optional<Forwarded> forwarded_;
-  std::vector<Key> rows_;  // What decided on the pages that were looked at.
+  std::vector<Key> rows_;  // Those that decided on the pages that were found on the way.
   std::vector<std::string> varying_;
 };
 

@@ -28,8 +28,9 @@ namespace asio = boost::asio;
 using namespace asio::experimental::awaitable_operators;
 
 constexpr std::chrono::seconds kContinuePatience{1};  // Then the body is sent without being asked for.
-constexpr std::chrono::seconds kSoonClosed{1};        // As a kept connection was used, and not while it was.
-constexpr std::chrono::seconds kTunnelFarewell{10};   // For one direction after the other has ended.
+constexpr std::chrono::seconds kSoonClosed{
+    1};  // Later, it was not as a kept connection was used, but while it was.
+constexpr std::chrono::seconds kTunnelFarewell{10};  // One direction has so long after the other has ended.
 
 bool takes_trailers(const Headers& headers) {
   bool takes = false;
@@ -161,7 +162,7 @@ class Passing {
       if (!same_text(field.name, "content-length")) {
         fields.add(field.name, field.value);
       } else if (client_.request().method == "HEAD") {
-        length = parse_digits(trimmed(field.value));  // Of what GET would have got.
+        length = parse_digits(trimmed(field.value));  // It is that of what GET would have got.
       }
     }
     if (client_.request().method == "HEAD" && !head.headers.get("content-length")) length.reset();
@@ -193,7 +194,7 @@ class Passing {
  public:
   bool is_tunnel() const { return tunnel_; }
 
-  // After run(), whose upload has stopped looking at the client.
+  // run() comes first: then its upload waits no more for the client to leave.
   Task<void> tunnel() {
     auto told = co_await client_.switch_protocols(std::move(switched_));
     if (!told) co_return;
@@ -257,11 +258,11 @@ class Passing {
   asio::steady_timer decision_;  // Cancelled: decided_.
   asio::steady_timer tunnel_end_;
   std::chrono::steady_clock::time_point tunnel_ends_at_;
-  std::optional<Error> failure_;  // Of the origin.
+  std::optional<Error> failure_;  // The origin's.
   std::optional<Error> refusal_;  // The client's mistake.
   Headers switched_;
   bool sent_ = false;     // The request, whole.
-  bool decided_ = false;  // What the answer changes has been seen to.
+  bool decided_ = false;  // What the answer changes has been purged.
   bool tunnel_ = false;
   bool half_ended_ = false;  // One direction of the tunnel.
 };

@@ -17,18 +17,18 @@
 
 namespace facetheory {
 
-// Of an origin's trailers, those that this request may get: none without "TE: trailers".
+// The trailers of an origin that this request may get: none without "TE: trailers".
 Headers trailers_for(const Headers& request, const Headers& trailers);
 
 struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
-  Headers added = {};   // To the answer, besides Via: Cache-Status, ...
+  Headers added = {};   // The fields that the answer gets besides Via: Cache-Status, ...
   // A tunnel in which nothing moves for so long is closed.
   std::chrono::milliseconds tunnel_timeout{3'600'000};
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
   std::function<bool(std::string_view name)> takes_trailer = {};
-  // Of a request that may change something: called with the head of the answer before the client gets any of it, also
-  // when the client has left meanwhile.
+  // Set for a request that may change something. Called with the head of the answer before the client gets any of it,
+  // also when the client has left meanwhile.
   std::function<Task<void>(int status, const Headers& headers)> before_answer = {};
   // Called instead where the request was sent whole and no answer came: the origin may have done what it asks.
   std::function<Task<void>()> without_answer = {};

@@ -82,11 +82,11 @@ std::shared_ptr<const std::string> PreparedPage::coded(Coding coding) const {
   return coded_[static_cast<std::size_t>(coding)];
 }
 
-std::shared_ptr<const std::string> PreparedPage::keep(Coding coding, std::string made) const {
-  auto kept = std::make_shared<const std::string>(std::move(made));
+std::shared_ptr<const std::string> PreparedPage::add_coded(Coding coding, std::string made) const {
+  auto added = std::make_shared<const std::string>(std::move(made));
   const std::lock_guard lock(mutex_);
   auto& slot = coded_[static_cast<std::size_t>(coding)];
-  if (!slot) slot = std::move(kept);
+  if (!slot) slot = std::move(added);
   return slot;
 }
 

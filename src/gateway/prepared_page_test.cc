@@ -31,7 +31,7 @@ TEST(PreparedPage, EachCodingHasACopyOfItsOwn) {
   FixedMemory memory(1 << 20);
   const auto page = made_ready(std::string(50'000, 'x'));
   EXPECT_EQ(page->fixed(Coding::br, memory), nullptr);
-  page->keep(Coding::br, std::string(20'000, 'y'));
+  page->add_coded(Coding::br, std::string(20'000, 'y'));
   const auto fixed = page->fixed(Coding::br, memory);
   ASSERT_NE(fixed, nullptr);
   EXPECT_EQ(fixed->bytes(), std::string(20'000, 'y'));

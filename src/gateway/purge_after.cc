@@ -44,7 +44,7 @@ Task<Result<void>> purge_pages_of_url(GatewayParts& parts, PageKey key, std::str
   co_return all;
 }
 
-// Without what else makes a different page of an URL.
+// The request's fields without whatever else makes a different page of a URL.
 Headers naming_tenants(const Site& site, const AskedPage& asked) {
   Headers kept;
   for (const std::string& name : site.config.boundary_headers) {

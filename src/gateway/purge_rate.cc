@@ -72,7 +72,7 @@ PurgeRate::Allowance PurgeRate::as_of_now(Allowance allowance) const {
   return allowance;
 }
 
-// Those that are as if they had never been asked for. Not more often than it is worth while.
+// Forgets those that are as if they had never been asked for; not more often than it is worth while.
 void PurgeRate::forget_idle() {
   const Duration now = clock_.monotonic();
   if (now - looked_for_idle_at_ < kRefill) return;

@@ -40,8 +40,9 @@ class PurgeRate {
       10'000;  // That are remembered. Beyond, pages are purged as often as asked.
 
   static constexpr int kMostUnderWay = 1'000;
-  static constexpr Duration kPatience = std::chrono::seconds(2);  // Of whoever asked for it.
-  static constexpr Duration kTries = std::chrono::minutes(10);    // From the first attempt until the last.
+  static constexpr Duration kPatience = std::chrono::seconds(2);  // Whoever asked for it waits no longer.
+  static constexpr Duration kTries =
+      std::chrono::minutes(10);  // The last attempt comes so long after the first.
 
   // May be called again after it has failed. As long as it is called, what it uses is there.
   using Purge = std::function<Task<Result<void>>()>;
@@ -54,11 +55,11 @@ class PurgeRate {
   Task<void> purge(boost::asio::any_io_executor executor, std::string page, std::string url, Purge purge,
                    Duration patience = kPatience);
 
-  // Those that are to be done later are done now, also in future, and what fails is not repeated.
+  // Has done now what was to be done later, from now on, too; and what fails is not repeated.
   void hurry() { hurry_.set(); }
   // How many are not done yet.
   int waiting() const { return waiting_; }
-  // Since the start: that were not done when whoever asked was answered; and that were given up.
+  // How many, since the start, were not done when whoever asked was answered, and how many were given up.
   std::uint64_t late() const { return late_; }
   std::uint64_t lost() const { return lost_; }
 

@@ -28,10 +28,12 @@ namespace {
 constexpr std::chrono::seconds kStoredPatience{1};
 constexpr int kMostPassedFailures = 16;  // At once and loop, of pages whose renders fail.
 
-// Whatever way the request ends: nobody takes any more of it.
+// Whatever way the request ends: nobody takes any more of the answer that was last on its way to it, if any was.
 struct LeavesLiveAnswer {
   const std::shared_ptr<LiveAnswer>& live;
-  ~LeavesLiveAnswer() { live->leave(); }
+  ~LeavesLiveAnswer() {
+    if (live) live->leave();
+  }
 };
 
 }  // namespace
@@ -49,9 +51,9 @@ RequestAnswer::RequestAnswer(GatewayParts& parts, WarmPages& warm, int& passing_
       asked_(asked_page(*site_, request_)),
       route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
-RequestRecord RequestAnswer::record(Duration took) const {
+AccessRecord RequestAnswer::record(Duration took) const {
   const auto field = [&](std::string_view name) { return request_.headers.get(name).value_or(""); };
-  RequestRecord record;
+  AccessRecord record;
   record.peer = request_.peer;
   record.method = request_.method;
   record.target = request_.target;
@@ -61,7 +63,8 @@ RequestRecord RequestAnswer::record(Duration took) const {
   record.host = asked_.target.host;
   record.tenant = tenant_;
   if (route_ != nullptr) record.route = route_->pattern.text();
-  record.reason = reason_;
+  // A page as it should be needs no explanation.
+  if (state_ != name(ServedAs::hit) && state_ != name(ServedAs::miss)) record.detail = reason_;
   record.request_id = field(site_->config.request_id_header);
   record.user_agent = field("user-agent");
   record.referer = field("referer");
@@ -89,18 +92,30 @@ Task<void> RequestAnswer::answer() {
 Task<void> RequestAnswer::serve_page(PageKey key) {
   tenant_ = key.page.tenant;
   PageVisit visit(parts_, warm_, *site_, request_, asked_, std::move(key));
-  for (;;) {
-    const auto live = std::make_shared<LiveAnswer>(parts_.isr.clock, parts_.live);
-    const LeavesLiveAnswer at_last{live};
+  std::shared_ptr<LiveAnswer> live;  // Each time that the engine is asked it has one of its own.
+  const LeavesLiveAnswer at_last{live};
+  const VariantWalk::Ask ask = [&]() -> Task<Result<Served>> {
+    if (live) live->leave();
+    live = std::make_shared<LiveAnswer>(parts_.isr.clock, parts_.live);
     PageVisit::Terms terms;
     terms.live = live;
     terms.may_stream = may_stream_;
     terms.has_body = exchange_.has_body();
     terms.left = exchange_.probably_left();
-    auto served = co_await visit.look(std::move(terms));
-    if (!served) co_return co_await serve_error(visit, std::move(served).error(), live);
-    visit.count(*served);
-    const Step step = co_await serve(visit, *std::move(served), live);
+    co_return co_await visit.ask_engine(std::move(terms));
+  };
+  for (;;) {
+    auto found = co_await visit.find(ask);
+    if (!found) co_return co_await serve_error(visit, std::move(found).error(), live);
+    switch (found->led) {
+      case VariantWalk::Led::on:
+        break;
+      case VariantWalk::Led::no_key:
+        co_return co_await pass("there is no key for its variant", Forwarded::vary_miss);
+      case VariantWalk::Led::too_far:
+        co_return co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
+    }
+    const Step step = co_await serve(visit, std::move(found->served), live);
     if (step == Step::done) co_return;
   }
 }
@@ -108,20 +123,8 @@ Task<void> RequestAnswer::serve_page(PageKey key) {
 Task<RequestAnswer::Step> RequestAnswer::serve(PageVisit& visit, Served served,
                                                const std::shared_ptr<LiveAnswer>& live) {
   const Forwarded forwarded = visit.forwarded().value_or(Forwarded::uri_miss);
-  // The first render of a page does not know what the origin varies it by.
-  if (served.as == ServedAs::miss && !visit.is_suited_by(served)) served.as = ServedAs::other;
   switch (served.as) {
-    case ServedAs::other:
-      switch (visit.lead_on(served)) {
-        case VariantWalk::Led::on:
-          co_return Step::again;
-        case VariantWalk::Led::no_key:
-          co_await pass("there is no key for its variant", Forwarded::vary_miss);
-          co_return Step::done;
-        case VariantWalk::Led::too_far:
-          co_await pass("Vary leads from variant to variant", Forwarded::vary_miss);
-          co_return Step::done;
-      }
+    case ServedAs::other:  // Which leads on to another page, where the walk has ended.
       break;
     case ServedAs::pass:
       co_await pass(std::move(served.reason), forwarded);
@@ -165,7 +168,7 @@ Task<void> RequestAnswer::serve_error(PageVisit& visit, Error error,
                                       const std::shared_ptr<LiveAnswer>& live) {
   // The origin was asked for this request, more than once if it closed an idle connection. That will do.
   if (live->has_failed()) co_return co_await refuse_unanswered(error.message, error.retry_at);
-  // While all wait after a failed render: no page is no reason to hide what the origin says now.
+  // All wait after a failed render. That there is no page is no reason to hide what the origin says now.
   const bool backs_off = error.code == ErrorCode::unavailable && error.retry_at > 0;
   if (backs_off && passing_failures_ < kMostPassedFailures) {
     const Counted counted(passing_failures_);
@@ -201,7 +204,7 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAn
     if (!streamed) co_await pass("it is not for everybody, or larger than pages may be", forwarded);
     co_return;
   }
-  // Of a page that is not stored no variant can be found: the origin is asked for this one.
+  // No variant can be found of a page that is not stored: the origin is asked for this one.
   if (served.as == ServedAs::uncached && !visit.is_suited_by(served))
     co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
   state_ = name(served.as);
@@ -229,11 +232,12 @@ Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, Headers tra
   reason_ = served.reason;
   PageVisit::Ready ready = co_await visit.make_ready(served);
   // So that the next one who asks for the same need not come this way.
-  const std::string_view key =
-      ready.may_be_kept ? warm_.key_of(view_of(request_), asked_.trusted) : std::string_view();
-  if (!key.empty()) {
-    WarmPage page = visit.warm_page(served, ready);
-    warm_.keep(key, visit.varying(), std::move(page));
+  if (ready.may_be_remembered) {
+    const WarmKey key = warm_.key_of(view_of(request_), asked_.trusted);
+    if (!key.is_for_long_way()) {
+      WarmPage page = visit.warm_page(served, ready);
+      warm_.remember(key, visit.varying(), std::move(page));
+    }
   }
   co_await send_whole(std::move(ready.response), std::move(trailers));
 }
@@ -242,7 +246,7 @@ Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, Headers tra
 Task<void> RequestAnswer::send_whole(ServerResponse response, Headers trailers) {
   trailers = trailers_for(request_.headers, trailers);
   const bool has_body = !response.body_omitted && !has_no_body(response.status) && request_.method == "GET";
-  if (trailers.empty() || !has_body || request_.minor_version == 0) {
+  if (trailers.empty() || !has_body || request_.is_http_1_0()) {
     [[maybe_unused]] auto sent = co_await exchange_.respond(std::move(response));
     co_return;
   }
@@ -274,7 +278,7 @@ Task<bool> RequestAnswer::stream(LiveAnswer& live, const Headers& may_vary, Stre
 
 Task<bool> RequestAnswer::stream_to_its_end(LiveAnswer& live, const Headers& may_vary,
                                             const Streaming& streaming) {
-  std::optional<std::uint64_t> left;  // Of the bytes that were announced.
+  std::optional<std::uint64_t> left;  // How many of the announced bytes are still to come.
   std::string last;  // Kept back until the page is stored: who has all of it may ask for it again.
   for (;;) {
     auto next = co_await live.next();
@@ -317,7 +321,7 @@ Task<bool> RequestAnswer::stream_to_its_end(LiveAnswer& live, const Headers& may
   }
 }
 
-// Of an answer whose body is still to come; its status is 0 if it is a page for other requests than this one.
+// The head of an answer whose body is still to come. Its status is 0 if it is a page for other requests than this one.
 ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, const Streaming& streaming) {
   Rendered& shape = head.shape;
   Served served;
@@ -372,7 +376,7 @@ ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, Forwar
   return response;
 }
 
-// Where the origin has not said it itself.
+// What the origin has said itself stays.
 void RequestAnswer::add_retry_after(Headers& headers, std::int64_t retry_at) const {
   const std::int64_t wait = retry_at - parts_.isr.now();
   if (wait > 0 && !headers.get("retry-after")) headers.add("Retry-After", std::to_string(wait));
@@ -388,7 +392,7 @@ Task<void> RequestAnswer::refuse_unanswered(std::string reason, std::int64_t ret
 Task<void> RequestAnswer::refuse(int status, std::string why, std::int64_t retry_at, std::string allow) {
   if (reason_.empty()) reason_ = why;
   ServerResponse response = plain_response(status, std::move(why));
-  // Who is refused may have sent more in the belief not to be: what follows a CONNECT is meant for the tunnel.
+  // A client may already have sent tunnel bytes, expecting a CONNECT to be accepted.
   response.close = status < 500 || status == 501;
   add_retry_after(response.headers, retry_at);
   if (status == 405) response.headers.add("Allow", std::move(allow));
@@ -429,7 +433,7 @@ Task<void> RequestAnswer::pass(std::string reason, Forwarded forwarded) {
   pass.request.headers.add("X-Forwarded-For", forwarded_for);
   pass.request.headers.add("X-Forwarded-Proto", asked_.target.scheme);
   pass.request.headers.add("X-Forwarded-Host", asked_.target.host);
-  pass.request.headers.add("Via", via(request_.minor_version, parts_.pseudonym));
+  pass.request.headers.add("Via", via(request_, parts_.pseudonym));
 
   CacheStatus status;
   status.forwarded = forwarded;

@@ -25,11 +25,11 @@ class RequestAnswer {
 
   Task<void> answer();
 
-  // What became of it. Views of this.
-  RequestRecord record(Duration took) const;
+  // What became of it, in views of this.
+  AccessRecord record(Duration took) const;
 
  private:
-  // Where the page stands that is on its way.
+  // What is known of the page that is on its way.
   struct Streaming {
     Page page;
     Forwarded forwarded = Forwarded::uri_miss;
@@ -39,7 +39,7 @@ class RequestAnswer {
 
   // --- a page ---
   Task<void> serve_page(PageKey key);
-  // Gives the client what was found; `again`: it has to be looked for again, perhaps elsewhere.
+  // Gives the client what was found; `again`: the engine has to be asked once more.
   Task<Step> serve(PageVisit& visit, Served served, const std::shared_ptr<LiveAnswer>& live);
   Task<Step> serve_live(PageVisit& visit, bool no_room, LiveAnswer& live);
   Task<void> serve_error(PageVisit& visit, Error error, const std::shared_ptr<LiveAnswer>& live);

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 8> kSaidByProxies = {
     "forwarded",        "x-forwarded-for",    "x-forwarded-host",   "x-forwarded-proto",
     "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server", "x-real-ip"};
 
-// Those of the framing and of the connection whose name has a '-', for which others may read a '_'.
+// The fields of the framing and of the connection whose name has a '-', for which others may read a '_'.
 constexpr std::array<std::string_view, 7> kFraming = {
     "content-length",     "transfer-encoding",         "keep-alive",         "proxy-connection",
     "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"};
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 7> kFraming = {
 // such a field.
 constexpr std::string_view kTakenForASetting = "proxy";
 
-// Of one request and not of a page: never sent along with a render.
+// They say something of one request and not of a page, and are never sent along with a render.
 constexpr std::array<std::string_view, 12> kOfOneRequest = {"host",
                                                             "cookie",
                                                             "accept-encoding",

@@ -42,7 +42,7 @@ Headers varying_fields(const Config& config, const RouteConfig& route, const Pag
 // Whether the page answers a request with these fields.
 bool suits(const PreparedPage& page, const Headers& fields);
 
-// Where to look for the page of such a request when `found` stands at `page` and does not suit it. Empty: there is no
+// Names where the page of such a request is when `found` stands at `page` and does not suit it. Empty: there is no
 // key for it.
 std::optional<Page> next_variant(const RouteConfig& route, const Page& page, const PreparedPage& found,
                                  const Headers& fields);

@@ -14,7 +14,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kMostNames = 1'000;  // Of fields, and of cookies, that are remembered as judged.
+constexpr std::size_t kMostNames = 1'000;  // So many fields, and so many cookies, are remembered as judged.
 constexpr std::size_t kLongestKey = 4'096;
 
 // Whatever can make one request something else than a plain wish for a page.
@@ -37,7 +37,7 @@ constexpr std::string_view kCountsTrusted = "x-forwarded-proto";
 
 constexpr std::size_t kChangingHead = 128;  // Age, Cache-Status and the like.
 
-// About, with the nodes that hold it.
+// It is an estimate, with the nodes that hold the page.
 std::size_t memory_of(std::string_view key, const WarmPage& page) {
   constexpr std::size_t kBlock = 24;  // What an allocation takes besides.
   std::size_t size =
@@ -49,16 +49,28 @@ std::size_t memory_of(std::string_view key, const WarmPage& page) {
 
 void fetch_ahead(std::string_view bytes) {
   constexpr std::size_t kLine = 64;
-  constexpr std::size_t kMost = 2'048;  // Of more than that, the processor sees for itself what comes next.
+  constexpr std::size_t kMost = 2'048;  // Beyond that, the processor sees for itself what comes next.
   for (std::size_t i = 0; i < std::min(bytes.size(), kMost); i += kLine)
     __builtin_prefetch(bytes.data() + i);
 }
 
 // Asks for what an answer takes before the first of it is waited for: among a million pages, none of it is in a cache.
 void fetch_ahead(const WarmPage& page) {
-  __builtin_prefetch(page.touched, 1);  // And whether the body still lives, which is beside it.
+  __builtin_prefetch(page.touched, 1);  // Beside it lies whether the body still lives.
   fetch_ahead(page.head);
   if (!page.fixed) fetch_ahead(page.bytes);
+}
+
+// Age and Cache-Status are true for a second.
+void write_changing_head(WarmPage& page, std::int64_t now) {
+  page.head_second = now;
+  page.head.resize(page.constant_head);
+  page.head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
+  page.head.append("\r\nCache-Status: ");
+  CacheStatus status;
+  status.ttl = page.fresh_until - now;
+  append(page.head, status);
+  page.head.append("\r\nX-FaceTheory-ISR: ").append(name(page.as)).append("\r\n\r\n");
 }
 
 }  // namespace
@@ -97,7 +109,7 @@ void WarmPages::configure(const Config& config) {
   }
 }
 
-const WarmPages::Judged& WarmPages::remember(JudgedNames& names, std::string_view name, Judged judged) {
+const WarmPages::Judged& WarmPages::add_judged(JudgedNames& names, std::string_view name, Judged judged) {
   if (names.size() < kMostNames) return names.emplace(name, std::move(judged)).first->second;
   not_remembered_ = std::move(judged);
   return not_remembered_;
@@ -132,7 +144,7 @@ const WarmPages::Judged& WarmPages::judge(std::size_t place, std::string_view na
   } else if (field.name == "accept") {
     field.meaning = Meaning::accepted;
   }
-  return remember(fields.names, name, std::move(field));
+  return add_judged(fields.names, name, std::move(field));
 }
 
 WarmPages::Meaning WarmPages::judge_cookie(std::string_view name) {
@@ -144,7 +156,7 @@ WarmPages::Meaning WarmPages::judge_cookie(std::string_view name) {
     if (use == CookieUse::bypasses) cookie.meaning = Meaning::long_way;
     if (use == CookieUse::makes_page && cookie.meaning == Meaning::ignored) cookie.meaning = Meaning::counts;
   }
-  return remember(cookies_, name, std::move(cookie)).meaning;
+  return add_judged(cookies_, name, std::move(cookie)).meaning;
 }
 
 bool WarmPages::add_cookies(std::string_view value) {
@@ -157,13 +169,13 @@ bool WarmPages::add_cookies(std::string_view value) {
   return true;
 }
 
-std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
+WarmKey WarmPages::key_of(const RequestHead& head, bool trusted) {
   if (head.method != "GET" || !head.target.starts_with('/')) return {};
   // What such a request asks for is not in its bytes.
   if (head.minor_version == 0 && find_field(head.fields, "host") == nullptr) return {};
   key_.assign(trusted ? "t " : "  ");
   key_.append(head.target);
-  names_render_ = false;
+  WarmKey key;
   bool has_etag = false;
   bool has_date = false;
   for (std::size_t i = 0; i < head.fields.size(); ++i) {
@@ -176,7 +188,7 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
         has_date = true;
         break;
       case Meaning::request_id:
-        names_render_ = true;
+        key.names_render = true;
         break;
       case Meaning::etag:
         has_etag = true;
@@ -200,7 +212,8 @@ std::string_view WarmPages::key_of(const RequestHead& head, bool trusted) {
   }
   // A date counts for nothing beside an entity tag, and otherwise for more than its text: the time.
   if (has_date && !has_etag) return {};
-  return key_.size() <= kLongestKey ? std::string_view(key_) : std::string_view();
+  if (key_.size() <= kLongestKey) key.text = key_;
+  return key;
 }
 
 WarmMoment WarmPages::moment() const {
@@ -217,16 +230,17 @@ bool WarmPages::seal(WarmPage& page) const {
   return page.moment == moment();
 }
 
-void WarmPages::take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
+void WarmPages::remember_from_elsewhere(const WarmKey& key, const std::vector<std::string>& vary,
+                                        WarmPage page) {
   page.moment.configured = configured_;
-  keep(key, vary, std::move(page));
+  remember(key, vary, std::move(page));
 }
 
-void WarmPages::was_seen_to(std::string_view key) {
-  if (WarmPage* page = pages_.find(key)) page->seen_to = false;
+void WarmPages::render_has_ended(const WarmKey& key) {
+  if (WarmPage* page = pages_.find(key.text)) page->render_pending = false;
 }
 
-void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page) {
+void WarmPages::remember(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page) {
   loop_.check();
   bool more = false;
   for (const std::string& name : vary) {
@@ -235,21 +249,20 @@ void WarmPages::keep(std::string_view key, const std::vector<std::string>& vary,
     more = true;
   }
   if (more) {
-    // Those that are kept were told apart by too little.
+    // Those that are remembered were told apart by too little.
     forget_all();
     return;
   }
-  // Whoever names a render wants to know about it.
-  if (page.as == ServedAs::stale && names_render_) return;
+  if (page.as == ServedAs::stale && key.names_render) return;
   if (!page.stamp && !seal(page)) return;
   page.constant_head = page.head.size();
   std::string head;
   head.reserve(page.constant_head + kChangingHead);
   page.head = std::move(head.append(page.head));
-  if (page.for_a_second) page.head.append("\r\n");
+  if (page.valid_this_second_only) page.head.append("\r\n");
   page.rows.shrink_to_fit();
-  const std::size_t memory = memory_of(key, page);
-  pages_.put(key, std::move(page), memory);
+  const std::size_t memory = memory_of(key.text, page);
+  pages_.put(key.text, std::move(page), memory);
 }
 
 bool WarmPages::is_still_true(WarmPage& page) const {
@@ -265,34 +278,20 @@ bool WarmPages::is_still_true(WarmPage& page) const {
   return true;
 }
 
-const WarmPage* WarmPages::find(std::string_view key, std::int64_t now) {
-  WarmPage* page = pages_.find(key);
+WarmPage* WarmPages::find(const WarmKey& key, std::int64_t now) {
+  WarmPage* page = pages_.find(key.text);
   if (page == nullptr) return nullptr;
   fetch_ahead(*page);
-  const bool stale = page->for_a_second || now >= page->fresh_until;
-  if (stale && names_render_) return nullptr;
+  const bool stale = page->valid_this_second_only || now >= page->fresh_until;
+  if (stale && key.names_render) return nullptr;
   const std::int64_t until =
-      page->for_a_second ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
+      page->valid_this_second_only ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
   if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
-    pages_.erase(key);
+    pages_.erase(key.text);
     return nullptr;
   }
   page->as = stale ? ServedAs::stale : ServedAs::hit;
-  wants_render_ = stale && !page->for_a_second && !page->seen_to && page->wanted_at != now;
-  if (wants_render_) {
-    page->wanted_at = now;
-    page->seen_to = true;
-  }
-  if (!page->for_a_second && page->head_of != now) {
-    page->head_of = now;
-    page->head.resize(page->constant_head);
-    page->head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page->made_at)));
-    page->head.append("\r\nCache-Status: ");
-    CacheStatus status;
-    status.ttl = page->fresh_until - now;
-    append(page->head, status);
-    page->head.append("\r\nX-FaceTheory-ISR: ").append(name(page->as)).append("\r\n\r\n");
-  }
+  if (!page->valid_this_second_only && page->head_second != now) write_changing_head(*page, now);
   return page;
 }
 

@@ -5,12 +5,12 @@
 // as nothing has changed: the table has the same version, or at least the rows that decided are the same; where the
 // table cannot tell, the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is
 // still within its window and its body still in memory. Beyond its window it is served as stale as long as it may be,
-// and somebody is to see to its render: once a second, unless it is being seen to. One that is stale for another reason
-// is good for the rest of the second. Everything else is for the long way.
+// and its render is asked for: once a second, unless one is pending. One that is stale for another reason is valid for
+// the rest of the second. Everything else is for the long way.
 //
-// On its loop's thread only, which is checked where something is kept; the gateway checks it once for each request
-// before it looks for one. While the table does not change, a look neither allocates nor locks. For .cc files only,
-// since it needs Asio.
+// On its loop's thread only, which is checked where something is remembered; the gateway checks it once for each
+// request before it asks for a page. While the table does not change, finding one neither allocates nor locks. For .cc
+// files only, since it needs Asio.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@
 
 namespace facetheory {
 
-// What a page's freshness was learnt from; taken before it was looked up.
+// The state of what a page's freshness was learnt from, taken before the page was looked up.
 struct WarmMoment {
   std::optional<std::uint64_t> table_version = {};  // Empty: pointer_ttl decides.
   std::uint64_t forgets = 0;
@@ -43,19 +43,28 @@ struct WarmMoment {
   friend bool operator==(const WarmMoment&, const WarmMoment&) = default;
 };
 
+// What an answer is remembered under.
+struct WarmKey {
+  std::string_view text = {};  // Empty: the request is one for the long way.
+  // The request names its render by an id, and wants to know of it: a page that is rendered meanwhile is no answer.
+  bool names_render = false;
+
+  bool is_for_long_way() const { return text.empty(); }
+};
+
 struct WarmPage {
-  // Constant once it is kept.
+  // Constant once it is remembered.
   std::weak_ptr<const Body> body = {};
   // The body keeps them as long as it lives.
   std::atomic<bool>* touched = nullptr;
-  std::string_view bytes = {};   // That are sent.
-  bool fixed = false;            // They are of FixedBytes.
-  std::vector<Key> rows = {};    // Those that decided.
-  std::int64_t made_at = 0;      // Age counts from here.
-  std::int64_t fresh_until = 0;  // Seconds since 1970.
-  std::int64_t stale_until = 0;  // Likewise: while it is rendered again. 0: not at all.
-  std::int64_t judged_at = 0;    // Likewise: a clock that is set back is not believed.
-  bool for_a_second = false;     // It is good for that one only, and its head is complete.
+  std::string_view bytes = {};          // That are sent.
+  bool fixed = false;                   // They are of FixedBytes.
+  std::vector<Key> rows = {};           // Those that decided.
+  std::int64_t made_at = 0;             // Age counts from here.
+  std::int64_t fresh_until = 0;         // Seconds since 1970.
+  std::int64_t stale_until = 0;         // Likewise: while it is rendered again. 0: not at all.
+  std::int64_t judged_at = 0;           // Likewise: a clock that is set back is not believed.
+  bool valid_this_second_only = false;  // The second of judged_at, for which the head is complete.
   Duration known_at{0};
   int status = 200;
   std::string host = {};
@@ -63,17 +72,29 @@ struct WarmPage {
   const RouteConfig* route = nullptr;
 
   WarmMoment moment = {};                   // At which it was last known to be true.
-  std::optional<std::uint64_t> stamp = {};  // Of the rows, since that moment at the latest.
+  std::optional<std::uint64_t> stamp = {};  // The rows' own, since that moment at the latest.
   RowSet row_set = {};                      // The same rows.
 
-  ServedAs as = ServedAs::hit;  // At present; first of all as it was kept.
-  std::int64_t wanted_at = -1;  // When somebody was last to see to its render.
-  bool seen_to = false;         // By somebody who has not said yet what came of it.
+  ServedAs as =
+      ServedAs::hit;  // In the second in which it was last found; first of all as it was remembered.
+  std::int64_t render_asked_at =
+      -1;                       // The second in which somebody was last asked to have it rendered again.
+  bool render_pending = false;  // Whoever was asked has not said yet what came of it.
 
   // The answer's head: what never changes, and behind it what does with every second.
   std::string head = {};
   std::size_t constant_head = 0;
-  std::int64_t head_of = -1;
+  std::int64_t head_second = -1;
+
+  // Whether somebody should be asked to have the page rendered again, which was found in that second.
+  bool is_render_due(std::int64_t now) const {
+    return as == ServedAs::stale && !valid_this_second_only && !render_pending && render_asked_at != now;
+  }
+  // Somebody was asked. WarmPages::render_has_ended() follows.
+  void note_render_asked(std::int64_t now) {
+    render_asked_at = now;
+    render_pending = true;
+  }
 };
 
 class WarmPages {
@@ -84,28 +105,27 @@ class WarmPages {
   // Forgets all, and learns which fields and cookies make a difference. The routes are those of the site from now on.
   void configure(const Config& config);
 
-  // Everything that the answer to that request depends on; empty: it is one for the long way. The view lasts until the
-  // next call.
-  std::string_view key_of(const RequestHead& head, bool trusted);
+  // Everything that the answer to that request depends on. The text lasts until the next call.
+  WarmKey key_of(const RequestHead& head, bool trusted);
 
   WarmMoment moment() const;
 
-  // From here on it can be told whether what the page was looked up from is still so. False: it is not.
+  // Notes what the page was looked up from, so that it can be told whether that is still so. False: it is not.
   bool seal(WarmPage& page) const;
 
-  // Sealed or not. `vary`: what chooses among the page's variants, and among those on the way to it; it counts from now
-  // on.
-  void keep(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
-  // The same for a page that was looked up and sealed elsewhere, for the same site.
-  void take_over(std::string_view key, const std::vector<std::string>& vary, WarmPage page);
+  // The page may be sealed or not. `vary`: what chooses among its variants, and among those on the way to it; it counts
+  // from now on.
+  void remember(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page);
+  // The same for a page that was looked up and sealed on another loop, for the same site.
+  void remember_from_elsewhere(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page);
 
   // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of `now`, in seconds
-  // since 1970; until the next call.
-  const WarmPage* find(std::string_view key, std::int64_t now);
-  // Whether somebody should see to the render of the page that was found last.
-  bool wants_render() const { return wants_render_; }
-  // Whoever saw to a page's render has done so, with whatever success.
-  void was_seen_to(std::string_view key);
+  // since 1970; until the next call. Asking changes no later answer: all that it does is to forget what is outdated,
+  // and to note what it has found out for that second.
+  WarmPage* find(const WarmKey& key, std::int64_t now);
+
+  // Whoever was asked to have a page rendered again has done so, with whatever success.
+  void render_has_ended(const WarmKey& key);
 
   std::size_t size() const { return pages_.size(); }
 
@@ -113,7 +133,7 @@ class WarmPages {
   enum class Meaning { ignored, counts, etag, date, cookies, connection, accepted, request_id, long_way };
   struct Judged {
     Meaning meaning = Meaning::ignored;
-    std::string name = {};  // Of a field: in lower case.
+    std::string name = {};  // A field's, in lower case.
   };
   struct TextHash {
     using is_transparent = void;
@@ -129,7 +149,7 @@ class WarmPages {
   // `place` in the request. Until the next name is judged.
   const Judged& judge(std::size_t place, std::string_view name, bool trusted);
   Meaning judge_cookie(std::string_view name);
-  const Judged& remember(JudgedNames& names, std::string_view name, Judged judged);
+  const Judged& add_judged(JudgedNames& names, std::string_view name, Judged judged);
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
   bool is_still_true(WarmPage& page) const;
@@ -141,19 +161,17 @@ class WarmPages {
   const Isr& isr_;
   const Duration pointer_ttl_;
 
-  std::vector<NamePatterns> patterns_;  // Whatever routes bypass by.
+  std::vector<NamePatterns> patterns_;  // The fields by which routes bypass.
   std::vector<std::string> counting_;   // Lower case.
   std::vector<std::string> long_way_;   // Likewise.
   std::string request_id_;              // Likewise: the field that names a render, from a trusted peer.
-  std::vector<RouteConfig> routes_;     // For what they say about cookies.
+  std::vector<RouteConfig> routes_;     // They say what cookies mean.
   // What has been judged so far.
   JudgedFields fields_;
   JudgedFields fields_trusted_;
   JudgedNames cookies_;
   Judged not_remembered_;
-  std::string key_;
-  bool names_render_ = false;  // Whoever that key is of.
-  bool wants_render_ = false;
+  std::string key_;               // The text of the last key.
   std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
 };

@@ -17,7 +17,11 @@ struct ServerRequest {
   std::string peer;    // The client's address, without its port.
   // "192.0.2.1:8080": what the client has connected to, where the request has no Host.
   std::string own_address = {};
+  int major_version = 1;
   int minor_version = 1;
+
+  // No chunks and no interim answers can be sent to such a client.
+  bool is_http_1_0() const { return major_version == 1 && minor_version == 0; }
 };
 
 // A request without a body, for whoever keeps it longer than its bytes.

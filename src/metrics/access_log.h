@@ -19,27 +19,9 @@
 #include "facetheory/base/clock.h"
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/base/result.h"
+#include "facetheory/metrics/access_record.h"
 
 namespace facetheory {
-
-// Empty: not known, or there is none.
-struct AccessRecord {
-  WallTime time = {};  // When the request came.
-  std::string_view peer = {};
-  std::string_view method = {};
-  std::string_view host = {};
-  std::string_view target = {};
-  int status = 0;           // 0: the client went away before there was an answer.
-  std::uint64_t bytes = 0;  // Of the answer's body, as far as it was sent.
-  Duration took{0};
-  std::string_view state = {};  // As x-facetheory-isr has it: "hit", "miss", "pass", ...
-  std::string_view tenant = {};
-  std::string_view route = {};  // Its pattern.
-  std::string_view request_id = {};
-  std::string_view user_agent = {};
-  std::string_view referer = {};
-  std::string_view detail = {};  // Why, where there is something to say: the error behind a 502.
-};
 
 // Appends the line with its end; nothing for AccessLog::off. Allocates only when `to` must grow.
 //

@@ -78,6 +78,11 @@ std::string via(int minor_version, std::string_view pseudonym) {
   return "1." + std::to_string(minor_version) + " " + std::string(pseudonym);
 }
 
+std::string via(const ServerRequest& request, std::string_view pseudonym) {
+  return std::to_string(request.major_version) + "." + std::to_string(request.minor_version) + " " +
+         std::string(pseudonym);
+}
+
 std::string new_pseudonym(Random& random) {
   constexpr std::size_t kDigits = 12;
   constexpr std::string_view kHex = "0123456789abcdef";

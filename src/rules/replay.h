@@ -10,6 +10,7 @@
 
 #include "facetheory/base/random.h"
 #include "facetheory/http/message.h"
+#include "facetheory/http/server_request.h"
 
 namespace facetheory {
 
@@ -28,6 +29,8 @@ std::optional<std::string> wanted_protocol(const Headers& headers, int minor_ver
 // Clients are told what all gateways are called. The origin is told the name of this one, by which it knows a request
 // that comes back to it from one that another gateway passes on.
 std::string via(int minor_version, std::string_view pseudonym = "facetheory");
+// The same for a request, in whatever version of HTTP it came.
+std::string via(const ServerRequest& request, std::string_view pseudonym);
 // "facetheory-0b9c5ad26b1f", for one process: nobody can guess it, and so nobody can have requests taken for its own.
 std::string new_pseudonym(Random& random);
 // Whether the gateway of that name has passed the request on before.

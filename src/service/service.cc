@@ -72,8 +72,8 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
-// Of config.memory, the parts for answers that are kept ready, for bodies once more, as they are sent, and for
-// pointers; the rest is for bodies.
+// config.memory has parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers.
+// The rest is for bodies.
 std::size_t warm_memory(const Config& config) {
   return config.memory / 4;
 }
@@ -88,7 +88,7 @@ std::size_t pointer_memory(const Config& config) {
 std::size_t body_memory(const Config& config) {
   return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
 }
-// Besides all these: for answers on their way to clients that read slowly. One page of any size must have room.
+// Answers on their way to clients that read slowly have memory besides all these. One page of any size must have room.
 std::size_t live_memory(const Config& config) {
   return std::max(config.memory / 4, config.limits.page_bytes);
 }
@@ -175,9 +175,9 @@ class Service::State {
   GatewayParts gateway_parts(asio::any_io_executor loop);
   void make_front(const std::shared_ptr<const Site>& site);
   static void keep_flushing(Front& front);
-  void refresh(Front& front, ServerRequest request);
-  // And for purges that visitors have caused, which must not be lost.
-  void wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const;
+  void render_again(Front& front, ServerRequest request);
+  // Pages are rendered again for whoever asks next. Purges that visitors have caused must not be lost.
+  void wait_for_renders_and_purges(std::chrono::steady_clock::time_point deadline) const;
 
   Config config_;
   const ServiceOptions options_;
@@ -185,7 +185,7 @@ class Service::State {
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
 
-  // In the order in which they need one another; the threads end last of all that run on them.
+  // These stand in the order in which they need one another; the threads end last of all that run on them.
   // Regenerating and storing wait for hits where there are not enough cores for both.
   LoopThread background_{"background", Urgency::patient};
   Compressor compressor_{options_.clock};
@@ -204,8 +204,8 @@ class Service::State {
   std::unique_ptr<Cleanup> cleanup_;  // None if it is turned off.
   PurgeRate purges_{options_.clock};
   std::shared_ptr<AccessLogFile> access_log_;
-  std::unique_ptr<Gateway> refresher_;  // In the background, for pages that were served as stale.
-  std::atomic<int> refreshing_ = 0;
+  std::unique_ptr<Gateway> background_gateway_;  // In the background, for pages that were served as stale.
+  std::atomic<int> rendering_again_ = 0;
   std::vector<std::unique_ptr<Front>> fronts_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpServer> admin_server_;
@@ -283,7 +283,7 @@ Result<void> Service::State::start_admin() {
   parts.metrics = [this] { return metrics_.text(); };
   parts.draining = [this] { return draining_.load(); };
   parts.hosts = config_.admin_hosts;
-  // What nobody has: an answer is all that is wanted.
+  // The keys are nobody's: an answer is all that is wanted.
   parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
                             if (auto trouble = folders_.trouble_of("table")) co_return *std::move(trouble);
                             Key nobodys{"READYZ", "READYZ"};
@@ -331,8 +331,8 @@ Result<void> Service::State::open_stores() {
   const auto opening_bodies = [&] {
     return put(open_bodies(config_.bodies, background_.executor()), bodies_);
   };
-  // There, so that the threads of the stores inherit a place behind those who serve. Those of the bodies are many, and
-  // what they do takes long anyway.
+  // They are opened there, so that the threads of the stores inherit a place behind those who serve. Those of the
+  // bodies are many, and what they do takes long anyway.
   LoopThread leisurely{"storing", Urgency::leisurely};
   Result<void> opened = asio::post(background_.executor(), asio::use_future(opening_table)).get();
   if (opened) opened = asio::post(leisurely.executor(), asio::use_future(opening_bodies)).get();
@@ -370,24 +370,24 @@ Result<void> Service::State::open_stores() {
   return {};
 }
 
-// In the background, and then tells the front, whatever came of it.
-void Service::State::refresh(Front& front, ServerRequest request) {
-  ++refreshing_;
+// The background does it, and then tells the front, whatever came of it.
+void Service::State::render_again(Front& front, ServerRequest request) {
+  ++rendering_again_;
   background_.when_idle([this, &front, request = std::move(request)]() mutable {
     if (draining_) {
-      --refreshing_;
+      --rendering_again_;
       return;
     }
-    auto refreshed = refresher_->refresh(request);
+    auto rendering = background_gateway_->render_again(request);
     auto tell = [this, &front, request = std::move(request)](const std::exception_ptr&,
                                                              std::optional<FreshAnswer> answer) mutable {
       asio::post(front.thread.executor(),
                  [&front, request = std::move(request), answer = std::move(answer)]() mutable {
-                   front.gateway->was_refreshed(request, std::move(answer));
+                   front.gateway->was_rendered_again(request, std::move(answer));
                  });
-      --refreshing_;
+      --rendering_again_;
     };
-    asio::co_spawn(background_.executor(), std::move(refreshed), std::move(tell));
+    asio::co_spawn(background_.executor(), std::move(rendering), std::move(tell));
   });
 }
 
@@ -403,30 +403,12 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   }
   GatewayParts parts = gateway_parts(front->thread.executor());
   parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
-  parts.on_stale = [this, &front = *front](ServerRequest request) { refresh(front, std::move(request)); };
+  parts.on_stale = [this, &front = *front](ServerRequest request) {
+    render_again(front, std::move(request));
+  };
   // Without a log nobody needs to be told.
-  if (access_log_)
-    parts.on_answered = [&front = *front](const RequestRecord& record) {
-      AccessRecord line;
-      line.time = std::chrono::floor<std::chrono::milliseconds>(system_clock().now() - record.took);
-      line.peer = record.peer;
-      line.method = record.method;
-      line.host = record.host;
-      line.target = record.target;
-      line.status = record.status;
-      line.bytes = record.bytes;
-      line.took = record.took;
-      line.state = record.state;
-      line.tenant = record.tenant;
-      line.route = record.route;
-      line.request_id = record.request_id;
-      line.user_agent = record.user_agent;
-      line.referer = record.referer;
-      // Of those there is nothing to explain.
-      if (record.state != name(ServedAs::hit) && record.state != name(ServedAs::miss))
-        line.detail = record.reason;
-      front.access_log->write(line);
-    };
+  if (front->access_log)
+    parts.on_answered = [&log = *front->access_log](const AccessRecord& record) { log.write(record); };
   front->gateway = std::make_unique<Gateway>(std::move(parts), site);
   if (front->access_log) {
     front->flushing = std::make_unique<asio::steady_timer>(front->thread.executor());
@@ -454,7 +436,7 @@ Result<void> Service::State::start() {
   }
   const auto site = std::make_shared<const Site>(config_, background_.executor());
   GatewayParts background = gateway_parts(background_.executor());
-  refresher_ = std::make_unique<Gateway>(std::move(background), site);
+  background_gateway_ = std::make_unique<Gateway>(std::move(background), site);
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
@@ -463,7 +445,7 @@ Result<void> Service::State::start() {
     loops.push_back({fronts_.back()->thread.executor(),
                      [&gateway](ServerExchange& exchange) { return gateway.handle(exchange); },
                      [&gateway](const RequestHead& head, const std::string& peer, std::uint64_t round) {
-                       return gateway.ready(head, peer, round);
+                       return gateway.answer_at_once(head, peer, round);
                      },
                      [&gateway](int status, std::string_view why, const std::string& peer) {
                        gateway.refused(status, why, peer);
@@ -492,7 +474,7 @@ std::vector<std::string> Service::State::reload(Config config) {
   const auto site = std::make_shared<const Site>(config, background_.executor());
   for (const auto& front : fronts_)
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
-  asio::post(background_.executor(), [this, site] { refresher_->use(site); });
+  asio::post(background_.executor(), [this, site] { background_gateway_->use(site); });
   server_->set_limits(server_limits(config.limits));
   config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;
@@ -501,7 +483,7 @@ std::vector<std::string> Service::State::reload(Config config) {
 Service::State::~State() {
   watchdog_.reset();
   const bool ended = stop().renders_ended;
-  wait_for_refreshes(std::chrono::steady_clock::time_point::max());
+  wait_for_renders_and_purges(std::chrono::steady_clock::time_point::max());
   cleanup_.reset();
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
   partners_.reset();
@@ -511,8 +493,8 @@ Service::State::~State() {
   background_.end();
 }
 
-void Service::State::wait_for_refreshes(std::chrono::steady_clock::time_point deadline) const {
-  while ((refreshing_ > 0 || purges_.waiting() > 0) && std::chrono::steady_clock::now() < deadline)
+void Service::State::wait_for_renders_and_purges(std::chrono::steady_clock::time_point deadline) const {
+  while ((rendering_again_ > 0 || purges_.waiting() > 0) && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -523,14 +505,14 @@ std::size_t Service::State::drain(HttpServer& server, std::chrono::milliseconds 
 Stopped Service::State::stop() {
   if (stopped_) return *stopped_;
   stopped_.emplace();
-  // For closing what is idle, and for looking whether anything is being rendered at all.
+  // It takes that long to close what is idle, and to see whether anything is being rendered at all.
   constexpr std::chrono::milliseconds kAtLeast{100};
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) stopped_->connections_cut = drain(*server_, std::max(config_.limits.drain_timeout, kAtLeast));
   purges_.hurry();
-  wait_for_refreshes(deadline);
+  wait_for_renders_and_purges(deadline);
   if (engine_) {
     auto drained = asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future);
     stopped_->renders_ended =
