@@ -608,21 +608,21 @@ MISTAKES = [
     ),
     Mistake(
         "evicting what others evict, too",
-        "service/cleanup.cc",
+        "service/eviction_right.cc",
         "if (lease == nullptr) co_return false;",
         "if (lease == nullptr) co_return true;",
     ),
     Mistake(
         "forgetting at a restart how many pages there are",
-        "service/cleanup.cc",
+        "service/page_count.cc",
         "if (!counted_at_) return true;",
         "if (!counted_at_) return false;",
     ),
     Mistake(
-        "evicting pages while released bodies wait", "service/cleanup.cc", "co_await make_room_of_released();", ""
+        "evicting pages while released bodies wait", "service/eviction.cc", "co_await released_.make_room()", "false"
     ),
     Mistake(
-        "looking for what cannot go again and again", "service/cleanup.cc", "evict_again_at_ = now() + rest_;", ""
+        "looking for what cannot go again and again", "service/eviction.cc", "evict_again_at_ = run_.now() + rest_;", ""
     ),
     Mistake(
         "never looking again whose the bodies are",

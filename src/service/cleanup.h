@@ -8,31 +8,12 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 
-#include "facetheory/isr/isr.h"
-#include "facetheory/isr/rows.h"
 #include "facetheory/metrics/metrics.h"
-#include "facetheory/service/storage_budget.h"
-#include "facetheory/site/config.h"
+#include "facetheory/service/cleanup_parts.h"
 
 namespace facetheory {
-
-struct CleanupParts {
-  const Isr& isr;  // With somebody who is told of released bodies.
-  StorageBudget& budget;
-  CleanupConfig config = {};
-  std::string owner = {};  // Who sweeps and evicts, for people to read.
-  // How long somebody here may believe a pointer: a released body stays for longer than that, whatever room it takes.
-  Duration pointer_ttl{0};
-  // How much a page is wanted here: 0 hardly, 1 a little, 2 it is in use. Empty: all alike.
-  std::function<int(const MetaRow&)> warmth = {};
-  // Told when the bodies turn out to be another table's. May be empty.
-  std::function<void()> on_stranger = {};
-};
 
 // Begins when it is made. What the parts refer to outlives it. snapshot() may be called from any thread.
 class Cleanup {

@@ -10,10 +10,11 @@
 
 namespace facetheory {
 
-// As high as the system lets this process go by itself: the soft limit becomes the hard one. What holds now.
+// Raises it as high as the system lets this process go by itself: the soft limit becomes the hard one. The limit that
+// holds now.
 std::uint64_t raise_descriptor_limit();
 
-// With every connection of clients and to origins open at once.
+// So many are needed with every connection of clients and to origins open at once.
 std::uint64_t descriptors_needed(const Config& config);
 
 // What to tell the operator if the limit is lower than that.

@@ -38,7 +38,7 @@ void FolderWatch::watch(std::string store, const std::string& uri) {
   watched.folder = folder.string();
   watched.path = watched.folder;
   if (is_lmdb) {
-    // That of a table, or of bodies with a table for the small ones.
+    // The file of a table, or of bodies with a table for the small ones.
     const std::filesystem::path small = folder / "small" / "data.mdb";
     watched.path = (watched.store == "bodies" ? small : folder / "data.mdb").string();
     watched.is_open = true;

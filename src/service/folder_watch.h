@@ -14,8 +14,8 @@ namespace facetheory {
 
 class FolderWatch {
  public:
-  // From now on, if the URI names a folder (lmdb:, file:). The store has just been opened. Warns of a folder that
-  // others may read or write.
+  // Watches that store from now on, if the URI names a folder (lmdb:, file:). The store has just been opened. Warns of
+  // a folder that others may read or write.
   void watch(std::string store, const std::string& uri);
 
   // Looks at all of them and logs what has changed. Asks the file system, and may wait for it.

@@ -38,7 +38,7 @@ class LoopWatch {
     boost::asio::any_io_executor executor;
     std::atomic<bool> owes = false;    // A sign of life.
     std::atomic<Duration> asked_at{};  // Monotonic.
-    bool told = false;                 // That it has stopped; of the thread that looks.
+    bool told = false;                 // It was told that it has stopped. Only the thread that looks uses it.
   };
   bool has_stopped(const Loop& loop) const;
 

@@ -49,12 +49,12 @@ class Service {
   static Result<std::unique_ptr<Service>> start(Config config, ServiceOptions options = {});
   ~Service();  // Stops it.
 
-  // As they were asked for; with the ports that were taken where those were 0.
+  // The addresses as they were asked for, with the ports that were taken where those were 0.
   const std::vector<ListenAddress>& listening() const;
   const std::optional<ListenAddress>& admin() const;
 
-  // For requests that come from now on; no connection is dropped. What is named in the answer takes a restart, and
-  // stays as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl,
+  // Counts for requests that come from now on; no connection is dropped. What is named in the answer takes a restart,
+  // and stays as it was: listen, admin, admin_hosts, threads, table, bodies, memory, disk, pages, cleanup, pointer_ttl,
   // access_log, limits.renders, limits.queued_renders.
   std::vector<std::string> reload(Config config);
 

@@ -7,18 +7,18 @@ namespace {
 
 // Two LMDB files, of which each is lengthened a megabyte ahead of what is written, and by what one commit may add.
 constexpr std::uint64_t kAhead = std::uint64_t{4} << 20;
-// Of the budget, in percent: where evicting begins while files are short, and where it does when they fill the budget.
+// Percent of the budget: evicting begins there while files are short, and there when they fill the budget.
 constexpr std::uint64_t kEvictFrom = 80;
 constexpr std::uint64_t kEvictAtLeastFrom = 50;
 constexpr std::uint64_t kFilesAreShort = 80;
 constexpr std::uint64_t kEvictInOneGo = 5;
 constexpr std::uint64_t kRefuseBeyond = 10;
 constexpr std::uint64_t kFull = 90;
-// Of a page, besides its bytes: rows, the body's header, the rest of the last page of the file.
+// A page takes so much besides its bytes: rows, the body's header, the rest of the last page of the file.
 constexpr std::uint64_t kPageOverhead = 4096;
 // A limit of pages is overstepped by this much, in percent, before new ones are refused: evicting takes a moment.
 constexpr std::uint64_t kPagesBeyond = 5;
-// From this much of it on, in percent, it matters what others add.
+// Percent of the limit, from which on it matters what others add.
 constexpr std::uint64_t kNear = 80;
 
 }  // namespace

@@ -26,7 +26,7 @@ class StorageBudget {
   // Whether a page that is not there yet may be stored; counts it if so.
   bool admits(std::size_t bytes);
 
-  // As of now; what was admitted before is in it.
+  // The disk is used so now; what was admitted before is in it.
   void measured(DiskUse use);
   // Pages are counted from now on. Of those that are admitted meanwhile nobody can tell whether the count has them:
   // they are added to it.

@@ -1,0 +1,64 @@
+// CleanupRun: what the jobs of a cleanup share: when to end, whether anything may be removed, and what was done so far.
+// On the cleanup's thread, but for the counts and end(). For .cc files only, since it needs Asio.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/event.h"
+#include "facetheory/base/result.h"
+#include "facetheory/base/task.h"
+#include "facetheory/isr/partners.h"
+#include "facetheory/service/cleanup_parts.h"
+
+namespace facetheory {
+
+// As CleanupSnapshot has them.
+struct CleanupCounts {
+  std::atomic<std::uint64_t> released_removed = 0, evicted_removed = 0, swept_removed = 0;
+  std::atomic<std::uint64_t> bytes_swept = 0, rows_expired = 0, rows_evicted = 0, pages_evicted = 0;
+  std::atomic<std::uint64_t> errors = 0;
+  std::atomic<std::int64_t> last_sweep = 0;
+  std::atomic<bool> sweeping = false;
+};
+
+class CleanupRun {
+ public:
+  explicit CleanupRun(CleanupParts with) : parts(std::move(with)) {}
+
+  const CleanupParts parts;
+  CleanupCounts counts;
+
+  Duration now() const { return parts.isr.clock.monotonic(); }
+
+  void end();  // From any thread.
+  bool has_ended() const { return stop_source_.stop_requested(); }
+  std::stop_token ending() const { return stop_source_.get_token(); }
+  // Waits that long. True: it is over.
+  Task<bool> pause(Duration length) { return ended_.wait(parts.isr.clock, length); }
+
+  // Asks whether table and bodies belong together, once a minute at most: somebody may have given the bodies to another
+  // table meanwhile.
+  Task<bool> may_delete();
+  const PartnerReport& partners() const { return partners_; }
+
+  // How many bodies wait that a publish has released.
+  std::size_t released_waiting() const;
+
+  // Counts the failure, and logs it once a minute at most: a store that is down fails again and again.
+  void failed(const char* what, const Error& error);
+
+ private:
+  Event ended_;
+  std::stop_source stop_source_;
+  std::optional<Duration> asked_at_;  // Whether anything may be removed.
+  PartnerReport partners_;
+  std::optional<Duration> told_failure_;
+};
+
+}  // namespace facetheory
