@@ -72,11 +72,6 @@ bool same_but_for_times(const BodyMetadata& left, const BodyMetadata& right) {
   return without_times(left) == without_times(right);
 }
 
-// Whether it is for the request that caused it alone: nothing of it is stored, and no other request has a use for it.
-bool is_transient(const Rendered& result) {
-  return !result.store && !result.failed && !result.stale;
-}
-
 bool is_failure(int status) {
   return status >= 500 || status == 408 || status == 429;
 }

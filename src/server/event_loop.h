@@ -14,9 +14,9 @@
 
 namespace facetheory {
 
-// Called first, for each request without a body, on the loop's thread. What it gives is the answer, which is sent; null:
-// the handler must answer. Requests of the same `round` were seen to come at the same time, moments ago, and one look at
-// the clock will do for them. 0: it came alone.
+// Called first, for each request without a body, on the loop's thread. What it gives is the answer, which is sent;
+// null: the handler must answer. Requests of the same `round` were seen to come at the same time, moments ago, and one
+// look at the clock will do for them. 0: it came alone.
 using AnswerAtOnce =
     std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer, std::uint64_t round)>;
 

@@ -29,7 +29,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using testing::ElementsAre;
 
-// Of a protocol that the server has never heard of.
+// It speaks a protocol that the server has never heard of.
 class OtherConnection final : public LoopConnection {
  public:
   explicit OtherConnection(std::shared_ptr<ServerLoop> loop) : LoopConnection(std::move(loop)) {}
