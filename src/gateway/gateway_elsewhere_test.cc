@@ -165,7 +165,7 @@ TEST(OriginWithIsr, WhatItCallsStaleIsNotPublishedAndAskedForAgainInASecond) {
     bed.origin.answer("/p", 200, {{"x-facetheory-isr", state}}, "what it had");
     bed.clock.advance(11s);
     std::size_t asked = 1;
-    // Whoever saw to the render before may not have said so yet.
+    // Whoever was asked for the render before may not have said yet what came of it.
     const auto ask_until_the_origin_is_asked = [&] {
       ++asked;
       for (int look = 0; look < 500 && bed.origin.count("/p") < asked; ++look) {

@@ -1,7 +1,9 @@
 // Gateway answers whatever brings it a request, and belongs to one loop.
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -112,6 +114,38 @@ TEST_F(GatewayExchange, OfAnotherProtocolIsPassedOnWithItsBody) {
   ASSERT_EQ(requests.size(), 1U);
   EXPECT_EQ(requests.front().body, "sent");
   EXPECT_EQ(requests.front().headers.get("via"), "2.0 facetheory");
+}
+
+// What the access log is told of a request.
+TEST_F(GatewayExchange, IsToldOfWithItsTimeAndWithTheReasonWhereItIsNoPageAsItShouldBe) {
+  struct Told {
+    std::string state, detail;
+    WallTime time;
+    std::uint64_t bytes;
+  };
+  std::vector<Told> told;
+  GatewayParts logging = parts();
+  logging.on_answered = [&](const AccessRecord& record) {
+    told.push_back({std::string(record.state), std::string(record.detail), record.time, record.bytes});
+  };
+  Gateway gateway(std::move(logging), site_);
+  ServerRequest cookie = request_;
+  cookie.headers.add("Cookie", "session=1");
+  for (const ServerRequest& request : {request_, request_, cookie}) {
+    clock_.advance(std::chrono::seconds(1));
+    OtherExchange exchange(request);
+    run(gateway.handle(exchange));
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told.back().time, clock_.now());
+    EXPECT_EQ(told.back().bytes, exchange.body().size());
+  }
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0].state, "miss");
+  EXPECT_EQ(told[0].detail, "");
+  EXPECT_EQ(told[1].state, "hit");
+  EXPECT_EQ(told[1].detail, "");
+  EXPECT_EQ(told[2].state, "pass");
+  EXPECT_NE(told[2].detail, "");
 }
 
 // Nobody runs the gateway's loop: whatever is done here is done elsewhere.

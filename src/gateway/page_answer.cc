@@ -64,8 +64,8 @@ std::int64_t staleness_of(const PreparedPage& page, const MetaRow& meta, const P
 
 // What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is
 // free when only weak pointers are left (warm_pages.h).
-struct KeptPage {
-  explicit KeptPage(Body body) : page(std::make_unique<PreparedPage>(std::move(body))) {}
+struct PageInMemory {
+  explicit PageInMemory(Body body) : page(std::make_unique<PreparedPage>(std::move(body))) {}
 
   std::atomic<bool> touched = false;
   const std::unique_ptr<PreparedPage> page;
@@ -74,10 +74,10 @@ struct KeptPage {
 }  // namespace
 
 PreparedBody prepare_page(Body body) {
-  auto kept = std::make_shared<KeptPage>(std::move(body));
-  kept->page->touched = &kept->touched;
-  const PreparedPage* page = kept->page.get();
-  return {std::shared_ptr<const Body>(kept, page), page->cost(), page->touched};
+  auto made = std::make_shared<PageInMemory>(std::move(body));
+  made->page->touched = &made->touched;
+  const PreparedPage* page = made->page.get();
+  return {std::shared_ptr<const Body>(made, page), page->cost(), page->touched};
 }
 
 std::int64_t generation_of(const MetaRow& meta) {

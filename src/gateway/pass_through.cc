@@ -28,8 +28,7 @@ namespace asio = boost::asio;
 using namespace asio::experimental::awaitable_operators;
 
 constexpr std::chrono::seconds kContinuePatience{1};  // Then the body is sent without being asked for.
-constexpr std::chrono::seconds kSoonClosed{
-    1};  // Later, it was not as a kept connection was used, but while it was.
+constexpr std::chrono::seconds kSoonClosed{1};  // Later, a kept connection was not closed as it was used.
 constexpr std::chrono::seconds kTunnelFarewell{10};  // One direction has so long after the other has ended.
 
 bool takes_trailers(const Headers& headers) {

@@ -15,7 +15,7 @@ Task<void> PurgeRate::purge(boost::asio::any_io_executor executor, std::string p
                             Purge purge, Duration patience) {
   if (waiting_ >= kMostUnderWay) co_return lose(url, std::to_string(kMostUnderWay) + " purges are under way");
   Duration wait{0};
-  switch (turn_of(page, url, wait)) {
+  switch (take_turn(page, url, wait)) {
     case Turn::covered:
       co_return;
     case Turn::later:
@@ -40,7 +40,7 @@ void PurgeRate::spawn(const boost::asio::any_io_executor& executor, std::string 
                         });
 }
 
-PurgeRate::Turn PurgeRate::turn_of(const std::string& page, const std::string& url, Duration& wait) {
+PurgeRate::Turn PurgeRate::take_turn(const std::string& page, const std::string& url, Duration& wait) {
   const std::lock_guard lock(mutex_);
   if (pages_.size() >= kMostPages && !pages_.contains(page)) forget_idle();
   if (pages_.size() >= kMostPages && !pages_.contains(page)) return Turn::now;

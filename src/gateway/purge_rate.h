@@ -71,8 +71,8 @@ class PurgeRate {
   };
   enum class Turn { now, later, covered };
 
-  // How long until there is one more is in `wait`.
-  Turn turn_of(const std::string& page, const std::string& url, Duration& wait);
+  // Counts one that is asked for, and says when it is its turn. How long until there is one more is in `wait`.
+  Turn take_turn(const std::string& page, const std::string& url, Duration& wait);
   Allowance as_of_now(Allowance allowance) const;
   void forget_idle();
   void spawn(const boost::asio::any_io_executor& executor, std::string page, std::string url, Duration wait,

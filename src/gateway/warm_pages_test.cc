@@ -129,7 +129,7 @@ TEST(WarmPages, AStalePageIsServedAtOnceUntilItIsRendered) {
   bed.clock.advance(1s);
   EXPECT_EQ(client.ask().field("age"), "13");
   EXPECT_EQ(client.ask().field("cache-status"), "facetheory; hit; ttl=-3");
-  EXPECT_LE(bed.service->counters().stale, 1U);  // For whoever sees to its render.
+  EXPECT_LE(bed.service->counters().stale, 1U);  // One is for whoever has it rendered.
   bed.origin.let_go("/a");
   for (int i = 0; i < 1000 && client.ask().state() == "stale"; ++i)
     std::this_thread::sleep_for(2ms);
@@ -155,7 +155,7 @@ TEST(WarmPages, OneThatWasStaleWhenItWasFirstSeenIsServedAtOnceToo) {
     EXPECT_EQ(stale.state(), "stale");
     EXPECT_EQ(stale.field("cache-status"), "facetheory; hit; ttl=-" + std::to_string(i));
   }
-  EXPECT_LE(bed.service->counters().stale, looked + 1);  // For whoever sees to its render.
+  EXPECT_LE(bed.service->counters().stale, looked + 1);  // One is for whoever has it rendered.
   bed.origin.let_go("/a");
   for (int i = 0; i < 1000 && client.ask(other).state() == "stale"; ++i)
     std::this_thread::sleep_for(2ms);
@@ -220,7 +220,7 @@ TEST(WarmPages, APageThatWasRenderedAgainIsReadyBeforeItIsAskedFor) {
   EXPECT_EQ(bed.service->counters().hit, looked);
 }
 
-// While it is being seen to nobody else is asked to; afterwards somebody is, once a second.
+// While its render is pending nobody else is asked for it; afterwards somebody is, once a second.
 TEST(WarmPages, APageThatCouldNotBeRenderedIsTriedAgain) {
   ExpiredPage page;
   auto& [bed, client] = page;

@@ -108,7 +108,7 @@ TEST_F(CleanupTest, PagesThatCannotBeEvictedDoNotCount) {
   StorageBudget budget({}, 5);
   Cleanup cleanup({.isr = isr_, .budget = budget});
   EXPECT_TRUE(comes_true([&] { return budget.pages() == 2; }));
-  EXPECT_TRUE(budget.admits(1));
+  EXPECT_TRUE(budget.admit(1));
 }
 
 TEST_F(CleanupTest, TableIsNotLookedThroughAgainAndAgainForPagesThatCannotGo) {

@@ -1,4 +1,4 @@
-// PartnerWatch: sees to it that a running gateway writes only to bodies that are its table's (isr/partners.h).
+// PartnerWatch: has a running gateway write only to bodies that are its table's (isr/partners.h).
 //
 // The first look is taken when the stores are opened, and others now and then, so that neither an outage nor somebody
 // who adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none

@@ -9,22 +9,14 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
 #include "facetheory/base/random.h"
-#include "facetheory/base/run_on.h"
-#include "facetheory/bodies/limited_bodies.h"
-#include "facetheory/bodies/measured_bodies.h"
-#include "facetheory/bodies/open_bodies.h"
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/http/server_request.h"
-#include "facetheory/isr/released_bodies.h"
 #include "facetheory/metrics/access_log.h"
 #include "facetheory/metrics/metrics.h"
 #include "facetheory/rules/replay.h"
@@ -34,31 +26,16 @@
 #include "facetheory/server/server_limits.h"
 #include "facetheory/service/admin.h"
 #include "facetheory/service/cleanup.h"
-#include "facetheory/service/folder_watch.h"
 #include "facetheory/service/loop_watch.h"
-#include "facetheory/service/partner_watch.h"
+#include "facetheory/service/service_stores.h"
 #include "facetheory/service/storage_budget.h"
-#include "facetheory/service/store_warnings.h"
 #include "facetheory/service/watchdog.h"
 #include "facetheory/site/site.h"
-#include "facetheory/table/limited_table.h"
-#include "facetheory/table/measured_table.h"
-#include "facetheory/table/open_table.h"
 
 namespace facetheory {
 namespace {
 
 namespace asio = boost::asio;
-
-// What stores on other machines are given for an answer, before a request is answered without them. A body is up to
-// limits.page_bytes long.
-constexpr std::chrono::seconds kTableReadLimit{2};
-constexpr std::chrono::seconds kBodyReadLimit{3};
-// What any store is given to acknowledge a write. A transaction takes some milliseconds, a flush of a slow disk some
-// hundred: one that takes as long as this hangs. Less than a lease of ten seconds lasts after a third of it, so that a
-// refresh which hangs is tried again before its end; one of less than six seconds may be lost by it.
-constexpr std::chrono::seconds kTableWriteLimit{2};
-constexpr std::chrono::seconds kBodyWriteLimit{3};
 
 ServerLimits server_limits(const Limits& limits) {
   ServerLimits server;
@@ -92,8 +69,6 @@ std::size_t body_memory(const Config& config) {
 std::size_t live_memory(const Config& config) {
   return std::max(config.memory / 4, config.limits.page_bytes);
 }
-// An outage must not keep the gateway from starting.
-constexpr std::chrono::seconds kFirstLookAtPartners{3};
 constexpr std::size_t kBytesOfAPointer = 768;  // About.
 
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics,
@@ -109,7 +84,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
     metrics.regenerated(outcome, took);
   };
   engine.prepare = prepare_page;
-  if (config.cleanup.enabled) engine.has_room = [&budget](std::size_t bytes) { return budget.admits(bytes); };
+  if (config.cleanup.enabled) engine.has_room = [&budget](std::size_t bytes) { return budget.admit(bytes); };
   return engine;
 }
 
@@ -167,14 +142,13 @@ class Service::State {
     std::unique_ptr<asio::steady_timer> flushing;
   };
 
-  Result<void> open_stores();
   Result<void> start_admin();
   void start_cleanup();
   MetricsSources sources();
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   GatewayParts gateway_parts(asio::any_io_executor loop);
   void make_front(const std::shared_ptr<const Site>& site);
-  static void keep_flushing(Front& front);
+  static void flush_regularly(Front& front);
   void render_again(Front& front, ServerRequest request);
   // Pages are rendered again for whoever asks next. Purges that visitors have caused must not be lost.
   void wait_for_renders_and_purges(std::chrono::steady_clock::time_point deadline) const;
@@ -192,14 +166,8 @@ class Service::State {
   FixedMemory fixed_{fixed_memory(config_)};
   const std::shared_ptr<LiveMemory> live_ = make_live_memory(live_memory(config_));
   const std::string pseudonym_ = new_pseudonym(system_random());
-  TableLimits table_limits_;
-  BodyLimits body_limits_;
-  std::unique_ptr<Table> table_;
-  std::unique_ptr<BodyStore> bodies_;
-  std::optional<PartnerWatch> partners_;
-  ReleasedBodies released_;
+  ServiceStores stores_{background_.executor(), options_, metrics_};
   StorageBudget budget_;
-  std::optional<Isr> isr_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Cleanup> cleanup_;  // None if it is turned off.
   PurgeRate purges_{options_.clock};
@@ -209,7 +177,6 @@ class Service::State {
   std::vector<std::unique_ptr<Front>> fronts_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpServer> admin_server_;
-  FolderWatch folders_;
   LoopWatch loops_{options_.clock};
   std::unique_ptr<Watchdog> watchdog_;
 };
@@ -245,8 +212,8 @@ MetricsSources Service::State::sources() {
     snapshot.body_writes_down = now.body_writes_down;
     snapshot.storing = now.storing;
     snapshot.storing_bytes = now.storing_bytes;
-    snapshot.table_writes_pending = table_limits_.pending->count();
-    snapshot.body_writes_pending = body_limits_.pending->count();
+    snapshot.table_writes_pending = stores_.table_writes_pending();
+    snapshot.body_writes_pending = stores_.body_writes_pending();
     snapshot.purges_pending = static_cast<std::uint64_t>(purges_.waiting());
     snapshot.purges_late = purges_.late();
     snapshot.purges_lost = purges_.lost();
@@ -265,15 +232,15 @@ MetricsSources Service::State::sources() {
 
 void Service::State::start_cleanup() {
   if (!config_.cleanup.enabled) return;
-  CleanupParts parts{*isr_, budget_, config_.cleanup, options_.owner};
+  CleanupParts parts{stores_.isr(), budget_, config_.cleanup, options_.owner};
   parts.warmth = [this](const MetaRow& meta) {
     // Rendered again not long ago: somebody has asked for it more than once, though not for this body yet.
     constexpr std::int64_t kNotLongAgo = 600;
-    const bool again = meta.version.value_or(1) > 1 && isr_->now() - meta.generated_at < kNotLongAgo;
+    const bool again = meta.version.value_or(1) > 1 && stores_.isr().now() - meta.generated_at < kNotLongAgo;
     return again ? 2 : engine_->warmth(meta.s3_key);
   };
   parts.pointer_ttl = config_.pointer_ttl;
-  parts.on_stranger = [this] { partners_->look_now(); };
+  parts.on_stranger = [this] { stores_.look_whose_bodies(); };
   cleanup_ = std::make_unique<Cleanup>(std::move(parts));
 }
 
@@ -283,22 +250,17 @@ Result<void> Service::State::start_admin() {
   parts.metrics = [this] { return metrics_.text(); };
   parts.draining = [this] { return draining_.load(); };
   parts.hosts = config_.admin_hosts;
-  // The keys are nobody's: an answer is all that is wanted.
   parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
-                            if (auto trouble = folders_.trouble_of("table")) co_return *std::move(trouble);
-                            Key nobodys{"READYZ", "READYZ"};
-                            auto row = co_await table_->get(std::move(nobodys), Consistency::eventual);
-                            if (!row) co_return std::move(row).error();
+                            auto answered = co_await stores_.probe_table();
+                            if (!answered) co_return answered;
                             if (auto rests = engine_->table_writes_rest()) co_return *std::move(rests);
-                            co_return Result<void>{};
+                            co_return answered;
                           }});
   parts.checks.push_back({"bodies", [this]() -> Task<Result<void>> {
-                            if (auto trouble = folders_.trouble_of("bodies")) co_return *std::move(trouble);
-                            std::string nobodys(kProbedKey);
-                            auto body = co_await bodies_->read(std::move(nobodys));
-                            if (!body) co_return std::move(body).error();
+                            auto answered = co_await stores_.probe_bodies();
+                            if (!answered) co_return answered;
                             if (auto rests = engine_->body_writes_rest()) co_return *std::move(rests);
-                            co_return Result<void>{};
+                            co_return answered;
                           }});
   parts.checks.push_back({"renders", [this]() -> Task<Result<void>> {
                             const auto overdue = engine_->overdue();
@@ -318,55 +280,6 @@ Result<void> Service::State::start_admin() {
   auto port = admin_server_->listen(config_.admin->host, config_.admin->port);
   if (!port) return std::move(port).error();
   admin_ = ListenAddress{config_.admin->host, *port};
-  return {};
-}
-
-Result<void> Service::State::open_stores() {
-  const auto put = [](auto opened, auto& store) -> Result<void> {
-    if (!opened) return std::move(opened).error();
-    store = *std::move(opened);
-    return {};
-  };
-  const auto opening_table = [&] { return put(open_table(config_.table, background_.executor()), table_); };
-  const auto opening_bodies = [&] {
-    return put(open_bodies(config_.bodies, background_.executor()), bodies_);
-  };
-  // They are opened there, so that the threads of the stores inherit a place behind those who serve. Those of the
-  // bodies are many, and what they do takes long anyway.
-  LoopThread leisurely{"storing", Urgency::leisurely};
-  Result<void> opened = asio::post(background_.executor(), asio::use_future(opening_table)).get();
-  if (opened) opened = asio::post(leisurely.executor(), asio::use_future(opening_bodies)).get();
-  if (!opened) return opened;
-  folders_.watch("table", config_.table);
-  folders_.watch("bodies", config_.bodies);
-  // So that a table that is not there is told now and not with the first request.
-  Result<TableDescription> described =
-      *asio::co_spawn(background_.executor(), in_optional(table_->describe()), asio::use_future).get();
-  if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
-  if (!described) log(LogLevel::warning, "the table cannot be asked yet: " + to_string(described.error()));
-  const Environment environment = Environment::of_process();
-  const StoreNames names{complete_table_uri(config_.table, environment),
-                         complete_bodies_uri(config_.bodies, environment)};
-  partners_.emplace(background_.executor(), *table_, *bodies_, names);
-  if (auto looked = partners_->look_first(kFirstLookAtPartners); !looked) return looked;
-  bodies_ = partners_->guard(std::move(bodies_));
-  if (options_.wrap_table) table_ = options_.wrap_table(std::move(table_));
-  if (options_.wrap_bodies) bodies_ = options_.wrap_bodies(std::move(bodies_));
-  // Stores on this machine are read where the request is, without a way round.
-  if (config_.table.starts_with("dynamodb:")) table_limits_.read = kTableReadLimit;
-  if (config_.bodies.starts_with("s3:")) body_limits_.read = kBodyReadLimit;
-  table_limits_.write = kTableWriteLimit;
-  body_limits_.write = kBodyWriteLimit;
-  table_ = with_limits(std::move(table_), table_limits_, background_.executor(), options_.clock);
-  bodies_ = with_limits(std::move(bodies_), body_limits_, background_.executor(), options_.clock);
-  table_ = std::make_unique<MeasuredTable>(
-      std::move(table_), with_warnings(metrics_.store_observer(ObservedStore::table), "the table"));
-  bodies_ = std::make_unique<MeasuredBodies>(
-      std::move(bodies_), with_warnings(metrics_.store_observer(ObservedStore::bodies), "the body store"));
-  Isr isr{*table_, *bodies_, options_.clock};
-  isr.names = names;
-  if (config_.cleanup.enabled) isr.released = &released_;
-  isr_.emplace(std::move(isr));
   return {};
 }
 
@@ -392,7 +305,8 @@ void Service::State::render_again(Front& front, ServerRequest request) {
 }
 
 GatewayParts Service::State::gateway_parts(asio::any_io_executor loop) {
-  return {std::move(loop), compressor_, fixed_, *engine_, *isr_, metrics_, purges_, live_, pseudonym_};
+  return {std::move(loop), compressor_, fixed_, *engine_,  stores_.isr(),
+          metrics_,        purges_,     live_,  pseudonym_};
 }
 
 void Service::State::make_front(const std::shared_ptr<const Site>& site) {
@@ -412,22 +326,22 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   front->gateway = std::make_unique<Gateway>(std::move(parts), site);
   if (front->access_log) {
     front->flushing = std::make_unique<asio::steady_timer>(front->thread.executor());
-    asio::post(front->thread.executor(), [&front = *front] { keep_flushing(front); });
+    asio::post(front->thread.executor(), [&front = *front] { flush_regularly(front); });
   }
   fronts_.push_back(std::move(front));
 }
 
-void Service::State::keep_flushing(Front& front) {
+void Service::State::flush_regularly(Front& front) {
   front.access_log->flush();
   front.flushing->expires_after(std::chrono::milliseconds(250));
   front.flushing->async_wait([&front](boost::system::error_code cancelled) {
-    if (!cancelled) keep_flushing(front);
+    if (!cancelled) flush_regularly(front);
   });
 }
 
 Result<void> Service::State::start() {
-  if (auto opened = open_stores(); !opened) return opened;
-  engine_ = std::make_unique<Engine>(background_.executor(), *isr_,
+  if (auto opened = stores_.open(config_); !opened) return opened;
+  engine_ = std::make_unique<Engine>(background_.executor(), stores_.isr(),
                                      engine_options(config_, options_, metrics_, budget_));
   if (config_.access_log != AccessLog::off) {
     auto file = AccessLogFile::open(options_.access_log);
@@ -460,8 +374,7 @@ Result<void> Service::State::start() {
   loops_.add("background", background_.executor());
   watchdog_ = std::make_unique<Watchdog>([this] {
     loops_.look();
-    folders_.look();
-    partners_->look_again();
+    stores_.look();
     engine_->try_writing_again();
     [[maybe_unused]] const auto told = engine_->overdue();
   });
@@ -486,7 +399,7 @@ Service::State::~State() {
   wait_for_renders_and_purges(std::chrono::steady_clock::time_point::max());
   cleanup_.reset();
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
-  partners_.reset();
+  stores_.end_looking();
   // Nobody uses any more what goes now.
   for (const auto& front : fronts_)
     front->thread.end();
@@ -523,7 +436,7 @@ Stopped Service::State::stop() {
   if (cleanup_ && !cleanup_->stop(std::max(deadline, now() + kCleanupAtLeast)))
     stopped_->renders_ended = false;
   // A write that hangs ends nobody knows when, and the store is not closed before.
-  if (table_limits_.pending->count() + body_limits_.pending->count() > 0 || purges_.waiting() > 0)
+  if (stores_.table_writes_pending() + stores_.body_writes_pending() > 0 || purges_.waiting() > 0)
     stopped_->renders_ended = false;
   for (const auto& front : fronts_) {
     if (!front->flushing) continue;

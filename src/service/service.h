@@ -6,30 +6,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "facetheory/bodies/body_store.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/server/http_server.h"
 #include "facetheory/server/server_exchange.h"
+#include "facetheory/service/service_options.h"
 #include "facetheory/site/config.h"
-#include "facetheory/table/table.h"
 
 namespace facetheory {
-
-struct ServiceOptions {
-  std::string version = {};  // For the metrics.
-  std::string owner = {};    // Who renders, for people to read in LOCK.
-  int access_log = 1;        // The descriptor it goes to.
-  Clock& clock = system_clock();
-  // Between the engine and the stores that the configuration names; empty: nothing.
-  std::function<std::unique_ptr<Table>(std::unique_ptr<Table>)> wrap_table = {};
-  std::function<std::unique_ptr<BodyStore>(std::unique_ptr<BodyStore>)> wrap_bodies = {};
-};
 
 // One for each core unless the configuration says how many.
 std::size_t event_loops_of(const Config& config);

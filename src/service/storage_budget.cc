@@ -31,7 +31,7 @@ std::uint64_t StorageBudget::evict_from() const {
   return room * (kEvictFrom - less) / 100;
 }
 
-bool StorageBudget::admits(std::size_t bytes) {
+bool StorageBudget::admit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t more = bytes + kPageOverhead;
   const bool no_disk = would_be_full(more);

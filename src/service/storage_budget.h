@@ -23,8 +23,8 @@ class StorageBudget {
   StorageBudget(std::optional<std::uint64_t> disk, std::optional<std::uint64_t> pages)
       : disk_(disk), most_pages_(pages) {}
 
-  // Whether a page that is not there yet may be stored; counts it if so.
-  bool admits(std::size_t bytes);
+  // Counts a page that is not there yet and may be stored. False: it may not, which is counted, too.
+  bool admit(std::size_t bytes);
 
   // The disk is used so now; what was admitted before is in it.
   void measured(DiskUse use);

@@ -16,7 +16,8 @@ struct WarningTimes {
   std::mutex mutex;
   std::map<std::string, Duration, std::less<>> last;  // By operation; guarded by mutex.
 
-  bool is_due(std::string_view operation, Duration now) {
+  // False: that operation was warned of not long ago.
+  bool begin_warning(std::string_view operation, Duration now) {
     const std::lock_guard lock(mutex);
     const auto found = last.find(operation);
     if (found != last.end() && now - found->second < kWarningPause) return false;
@@ -32,7 +33,7 @@ StoreObserver with_warnings(StoreObserver observer, std::string store, Clock& cl
           times = std::make_shared<WarningTimes>()](std::string_view operation, const Error* failed,
                                                     Duration took) {
     observer(operation, failed, took);
-    if (failed == nullptr || !times->is_due(operation, clock.monotonic())) return;
+    if (failed == nullptr || !times->begin_warning(operation, clock.monotonic())) return;
     log(LogLevel::warning, store + " failed (" + std::string(operation) + "): " + to_string(*failed) +
                                "; such failures are told once a minute and counted in "
                                "facetheory_store_errors_total");

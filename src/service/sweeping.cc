@@ -31,7 +31,7 @@ Task<void> Sweeping::sweep_now_and_then() {
   const Duration pause = std::clamp<Duration>(interval / 10, milliseconds(100), kLongestPause);
   for (;;) {
     const bool due = co_await is_due();
-    const bool allowed = due && co_await run_.may_delete();
+    const bool allowed = due && co_await run_.find_whether_to_delete();
     if (allowed) co_await sweep();
     const bool over = co_await run_.pause(pause);
     if (over) co_return;
