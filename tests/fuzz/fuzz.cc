@@ -23,6 +23,11 @@ std::uint8_t Input::byte() {
   return first;
 }
 
+std::size_t Input::head_limit() {
+  const std::uint8_t limited = byte();
+  return limited < 128 ? 32768 : std::size_t{8} * (limited - 126U);
+}
+
 std::string_view Input::line() {
   const std::size_t end = std::min(rest_.find('\n'), rest_.size());
   const std::string_view text = rest_.substr(0, end);

@@ -29,6 +29,8 @@ class Input {
 
   std::uint8_t byte();      // 0 when nothing is left.
   std::string_view line();  // Up to the next line feed, which is dropped.
+  // How large a head may be, by a byte: half of the bytes stand for a limit that few inputs reach.
+  std::size_t head_limit();
   std::string_view rest() const { return rest_; }
 
  private:

@@ -132,8 +132,7 @@ void require_writable(const RequestHead& head) {
 void fuzz_request_head(std::string_view bytes) {
   Input input(bytes);
   const std::uint8_t seed = input.byte();
-  const std::uint8_t limited = input.byte();
-  const std::size_t limit = limited < 128 ? 32768 : std::size_t{8} * (limited - 126U);
+  const std::size_t limit = input.head_limit();
   const std::string_view text = input.rest();
 
   RequestHead head;

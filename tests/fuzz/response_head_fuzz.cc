@@ -59,8 +59,7 @@ void fuzz_response_head(std::string_view bytes) {
   constexpr std::string_view kMethods[] = {"GET", "HEAD", "CONNECT", "POST"};
   Input input(bytes);
   const std::string_view method = kMethods[input.byte() % 4];
-  const std::uint8_t limited = input.byte();
-  const std::size_t limit = limited < 128 ? 32768 : std::size_t{8} * (limited - 126U);
+  const std::size_t limit = input.head_limit();
   const std::string_view text = input.rest();
 
   ResponseHead head;

@@ -4,16 +4,15 @@
 // and what it was answered. It does its own arithmetic, by the clock of the node that was asked.
 //
 //   answered   A request is answered within its wait limit and kAllowance, and the time for which its node could not
-//   run. hit        Was fresh by the node's clock during the request, and is of a META that stood there during the
-//   request
+//              run.
+//   hit        Was fresh by the node's clock during the request, and is of a META that stood there during the request
 //              or, at most, pointer_ttl before it (and as long as reads may be behind).
 //   waited     What a request waited for (miss, wait-hit) was not invalidated or purged before the request came, unless
 //              its render began later still: a mark reaches into the future by the allowed skew, a request waits for
 //              no such thing.
 //   stale      Is never beyond stale_for, nor of a page that was purged before.
-//   private    What is not to be stored is neither stored nor served twice, but to whoever asked for it; others are
-//   told
-//              to ask for themselves only if there was such a render.
+//   private    What is not to be stored is neither stored nor served twice, but to whoever asked for it. Others are
+//              told to ask for themselves only if there was such a render.
 //   review     Nobody is served what their review refuses, nor told of one that does not suit if all do.
 //   fresh      A page that is fresh all the time, on a node that nothing ever happened to, is a hit.
 //   flight     One render of a page at a time in a node (and request id), one per lease, none of a page that was fresh
