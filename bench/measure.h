@@ -32,8 +32,8 @@ struct Window {
   double server_cpu_seconds = 0;  // The server alone; zero for what runs in this process.
   // Parts of the machine's processor time, 0 to 1.
   double steal = 0;  // Taken by the host.
-  double others =
-      0;  // Used by other programs, as user time; what the kernel does meanwhile may well be on our behalf.
+  // Used by other programs, as user time; what the kernel does meanwhile may well be on our behalf.
+  double others = 0;
 
   double rate() const { return static_cast<double>(tally.operations) / seconds; }
   double micros() const { return 1e6 * seconds / static_cast<double>(tally.operations); }

@@ -27,9 +27,9 @@ inline constexpr int kDefaultRenders = 64;
 inline constexpr int kDefaultQueuedRenders = 2000;
 
 struct EngineOptions {
-  Duration pointer_ttl{0};              // How long a pointer is trusted without asking the table; 0: never.
+  Duration pointer_ttl{0};  // How long a pointer is trusted without asking the table; 0: never.
   std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
-  std::size_t pointers = 100'000;       // Pages whose last pointer is remembered.
+  std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
   // So many run at once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is
   // kept for requests that wait while renders that nobody waits for hold others.
   int renders = kDefaultRenders;
@@ -40,9 +40,9 @@ struct EngineOptions {
   // until its page is stored.
   std::size_t storing = 64;
   std::size_t storing_bytes = std::size_t{64} << 20;
-  Duration transient_for =
-      std::chrono::seconds(10);          // How long a page that was not to be stored is taken for
-  std::size_t transient_pages = 10'000;  // transient, and how many are remembered.
+  // How long a page that was not to be stored is taken for transient, and how many are remembered.
+  Duration transient_for = std::chrono::seconds(10);
+  std::size_t transient_pages = 10'000;
   // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the
   // bodies after so many of their own. Where writes have failed so often, or two of them have hung, nothing is rendered
   // for storing until one that was tried has succeeded; what the store has is served.

@@ -43,8 +43,8 @@ struct Answer {
   // People read this, where it is not just outcome and fields, one on each line.
   std::optional<std::string> text = {};
   std::string message = {};  // It goes to stderr and says what to do.
-  bool message_has_lines =
-      false;  // Line breaks in it are ours. Otherwise they came with a value, and are escaped.
+  // Line breaks in it are ours. Otherwise they came with a value, and are escaped.
+  bool message_has_lines = false;
 };
 
 // One line, without its end.

@@ -34,8 +34,8 @@ class PageVisit {
 
   // How the page is asked for.
   struct Terms {
-    std::shared_ptr<LiveAnswer> live =
-        {};                     // Takes what is rendered for this request, while it is. Null: nobody waits.
+    // Takes what is rendered for this request, while it is. Null: nobody waits.
+    std::shared_ptr<LiveAnswer> live = {};
     bool may_stream = false;    // What is rendered may be sent while it is.
     bool has_body = false;      // The request has one, which nobody reads.
     bool only_stored = false;   // Nothing is rendered.

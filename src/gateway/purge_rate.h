@@ -41,8 +41,8 @@ class PurgeRate {
 
   static constexpr int kMostUnderWay = 1'000;
   static constexpr Duration kPatience = std::chrono::seconds(2);  // Whoever asked for it waits no longer.
-  static constexpr Duration kTries =
-      std::chrono::minutes(10);  // The last attempt comes so long after the first.
+  // The last attempt comes so long after the first.
+  static constexpr Duration kTries = std::chrono::minutes(10);
 
   // May be called again after it has failed. As long as it is called, what it uses is there.
   using Purge = std::function<Task<Result<void>>()>;

@@ -75,8 +75,8 @@ struct WarmPage {
   std::optional<std::uint64_t> stamp = {};  // The rows' own, since that moment at the latest.
   RowSet row_set = {};                      // The same rows.
 
-  ServedAs as =
-      ServedAs::hit;  // In the second in which it was last found; first of all as it was remembered.
+  // In the second in which it was last found; first of all as it was remembered.
+  ServedAs as = ServedAs::hit;
   std::int64_t render_asked_at =
       -1;                       // The second in which somebody was last asked to have it rendered again.
   bool render_pending = false;  // Whoever was asked has not said yet what came of it.

@@ -39,8 +39,8 @@ class Headers {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target =
-      "/";          // Origin form, percent-encoded: "/path?query". "*" for OPTIONS, "host:port" for CONNECT.
+  // Origin form, percent-encoded: "/path?query". "*" for OPTIONS, "host:port" for CONNECT.
+  std::string target = "/";
   Headers headers;  // Host, Content-Length and Connection are not among them: the client writes those.
   std::string body;
   std::optional<std::string> host = {};  // The Host field where it is not the origin's own.

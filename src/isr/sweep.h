@@ -44,8 +44,8 @@ struct SweepReport {
   bool table_expires_rows = false;  // Then none were deleted here.
   std::uint64_t bodies_seen = 0;
   std::uint64_t bodies_foreign = 0;  // Other writers'; left alone.
-  std::uint64_t bodies_from_before =
-      0;  // Older than the partnership: another table may refer to them; left alone.
+  // Older than the partnership: another table may refer to them; left alone.
+  std::uint64_t bodies_from_before = 0;
   std::uint64_t bodies_recorded = 0;  // Found unreferenced for the first time.
   std::uint64_t bodies_waiting = 0;   // Recorded earlier; their grace period is not over.
   std::uint64_t bodies_deleted = 0;

@@ -69,9 +69,8 @@ struct StoreDecision {
   // The age that the page had when it was asked for; Age is this and the time since then. In `replayed` when not 0.
   std::int64_t age = 0;
   std::int64_t fresh_until = 0;  // May lie in the past.
-  std::int64_t revalidate =
-      0;  // The window from requested_at on; 0: stale from the beginning (no-cache, max-age=0),
-          // of use for validation only.
+  // The window from requested_at on; 0: stale from the beginning (no-cache, max-age=0), of use for validation only.
+  std::int64_t revalidate = 0;
   StaleRules stale = {};
   std::vector<std::string> vary = {};  // Lower case, sorted.
   // Cache-Tag, Surrogate-Key and Cache-Groups named them; each stands once, and all of them are good.

@@ -33,8 +33,8 @@ class FolderWatch {
     std::string store;   // "table", "bodies"
     std::string folder;  // As the operator knows it.
     std::string path;    // What tells whether it is the same one.
-    bool is_open =
-        false;  // It is a file that the process has open, and not a folder that is looked up anew each time.
+    // It is a file that the process has open, and not a folder that is looked up anew each time.
+    bool is_open = false;
     Identity identity = {};
     std::optional<Error> trouble = {};
   };

@@ -150,8 +150,8 @@ std::size_t automatic_memory();
 struct Config {
   std::vector<ListenAddress> listen = {{.host = "127.0.0.1", .port = 8080}};
   std::optional<ListenAddress> admin = ListenAddress{.host = "127.0.0.1", .port = 9080};
-  std::vector<std::string> admin_hosts =
-      {};  // To which it answers besides addresses and localhost; "*.example.com" too.
+  // Names to which it answers besides addresses and localhost; "*.example.com" too.
+  std::vector<std::string> admin_hosts = {};
   std::optional<int> threads = {};  // Empty: one for each core.
   std::string table;
   std::string bodies;
@@ -160,8 +160,8 @@ struct Config {
   std::optional<std::uint64_t> pages = {};                      // Empty: no limit.
   CleanupConfig cleanup = {};
   std::chrono::milliseconds pointer_ttl{0};
-  std::string default_host =
-      {};  // Of requests without Host; empty: the address that the client connected to.
+  // The host of requests without Host; empty: the address that the client connected to.
+  std::string default_host = {};
   std::vector<Network> trusted_peers = {};
   std::vector<std::string> boundary_headers = {};  // Lower case; those that name a tenant, ours included.
   std::string request_id_header = "x-request-id";  // From trusted peers; empty: none.

@@ -44,8 +44,8 @@ struct PageKey {
   Page page;
   std::vector<std::string> tags = {};
   std::string target = {};  // "/news/42?page=2"
-  std::vector<std::pair<std::string, std::string>> headers =
-      {};  // Names in lower case; Cookie is one of them.
+  // Names in lower case; Cookie is one of them.
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // To be passed to the origin as it is, never looked up and never stored.

@@ -28,8 +28,8 @@ inline MDB_val to_val(std::string_view bytes) {
 }
 
 struct LmdbTrees {
-  MDB_dbi leases =
-      0;  // LMDB's unnamed tree; it also holds the table's own records, whose keys are no keys of rows.
+  // LMDB's unnamed tree; it also holds the table's own records, whose keys are no keys of rows.
+  MDB_dbi leases = 0;
   MDB_dbi rows = 0;
 };
 

@@ -121,8 +121,8 @@ std::string_view name(ProxyFault kind);
 
 struct FaultRule {
   ProxyFault kind = ProxyFault::throttle;
-  std::string operation =
-      {};         // "PutItem", "TransactWriteItems", "PutObject", "ListObjectsV2", ...; empty: any.
+  // "PutItem", "TransactWriteItems", "PutObject", "ListObjectsV2", ...; empty: any.
+  std::string operation = {};
   int count = 1;  // For that many requests,
   int skip = 0;   // after letting so many through.
   std::chrono::milliseconds delay{100};
