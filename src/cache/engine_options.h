@@ -40,7 +40,7 @@ struct EngineOptions {
   // until its page is stored.
   std::size_t storing = 64;
   std::size_t storing_bytes = std::size_t{64} << 20;
-  // How long a page that was not to be stored is taken for transient, and how many are remembered.
+  // For how long a page that was not to be stored is taken for transient, and how many of them are remembered.
   Duration transient_for = std::chrono::seconds(10);
   std::size_t transient_pages = 10'000;
   // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the

@@ -16,7 +16,7 @@ namespace facetheory {
 namespace {
 
 constexpr std::size_t kRowsAtOnce = 200;
-constexpr int kClosingRounds = 5;  // A page that others keep changing is left alone then.
+constexpr int kClosingRounds = 5;  // So often a page is tried that others keep changing.
 
 // Pages of the tenant `default` look at more rows than those of none, which the same pass may concern.
 std::string name_of_mark(const Page& page, const std::string& tag) {
