@@ -207,8 +207,12 @@ MISTAKES = [
     Mistake(
         "invalidating a page and leaving its lease",
         "isr/invalidate.cc",
-        "items.emplace_back(Delete{lock_key(page.pk)});",
-        "",
+        "    auto changed = co_await change_and_cancel(isr, page, std::move(change));\n"
+        "    if (!changed) co_return std::move(changed).error();\n    if (*changed) co_return Invalidated{",
+        "    std::vector<TransactItem> alone; alone.push_back(std::move(change));\n"
+        "    auto changed = co_await transact_repeatedly(isr, std::move(alone));\n"
+        "    if (!changed) co_return std::move(changed).error();\n"
+        "    if (std::holds_alternative<Committed>(changed->outcome)) co_return Invalidated{",
     ),
     Mistake(
         "invalidating without a look at whether META appeared",
@@ -471,12 +475,14 @@ MISTAKES = [
         "isr/publish.cc",
         "co_return isr_.bodies.reference(ours);",
         "co_return before_->s3_key;",
+        protocol("PointerFormsTest.*"),
     ),
     Mistake(
         "rolling back to a pointer of another form",
         "isr/history.cc",
         "if (*here) s3_key = isr.bodies.reference(ours);",
         "",
+        protocol("PointerFormsTest.*"),
     ),
     Mistake(
         "publishing what an origin calls stale",
@@ -545,6 +551,7 @@ MISTAKES = [
         "isr/publish.cc",
         "co_await isr_.bodies.read(isr_.bodies.address(ours));",
         "co_await isr_.bodies.read(before_->s3_key);",
+        protocol("PointerFormsTest.*"),
     ),
     Mistake(
         "closing a page and leaving the render of one whose window had ended",
