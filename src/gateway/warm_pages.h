@@ -57,9 +57,9 @@ struct WarmPage {
   std::weak_ptr<const Body> body = {};
   // The body keeps them as long as it lives.
   std::atomic<bool>* touched = nullptr;
-  std::string_view bytes = {};          // That are sent.
+  std::string_view bytes = {};          // The ones that are sent.
   bool fixed = false;                   // They are of FixedBytes.
-  std::vector<Key> rows = {};           // Those that decided.
+  std::vector<Key> rows = {};           // The rows that decided.
   std::int64_t made_at = 0;             // Age counts from here.
   std::int64_t fresh_until = 0;         // Seconds since 1970.
   std::int64_t stale_until = 0;         // Likewise: while it is rendered again. 0: not at all.

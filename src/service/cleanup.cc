@@ -43,7 +43,7 @@ void Cleanup::State::start() {
   const auto begin = [this](Task<void> task) {
     tasks_.push_back(asio::co_spawn(thread_.executor(), std::move(task), asio::use_future));
   };
-  begin(released_.keep_removing());
+  begin(released_.remove_when_due());
   begin(eviction_.keep_within_budget());
   begin(sweeping_.sweep_now_and_then());
 }

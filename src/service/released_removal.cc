@@ -20,7 +20,7 @@ constexpr seconds kReleasedBodyStays{1};
 
 }  // namespace
 
-Task<void> ReleasedRemoval::keep_removing() {
+Task<void> ReleasedRemoval::remove_when_due() {
   const Duration grace = run_.parts.config.released_after;
   const Duration pause = std::clamp<Duration>(grace / 4, milliseconds(50), seconds(1));
   bool more = false;

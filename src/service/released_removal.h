@@ -12,11 +12,10 @@ class ReleasedRemoval {
  public:
   explicit ReleasedRemoval(CleanupRun& run) : run_(run) {}
 
-  // All of them, each after released_after, until the cleanup ends.
-  Task<void> keep_removing();
-  // Those whose pointers nobody can believe any more, at once: it is done before any page goes, since their bodies are
-  // nobody's but for those who have just read a pointer to them.
-  // True: there were some to be removed.
+  // Removes all of them, each after released_after, until the cleanup ends.
+  Task<void> remove_when_due();
+  // Removes those whose pointers nobody can believe any more, when the disk is short of room. It comes before any page
+  // goes: such bodies are nobody's but for those who have just read a pointer to them. True: there were some.
   Task<bool> make_room();
 
  private:

@@ -441,63 +441,82 @@ void check_overlaps(const Config& config, ConfigProblems& problems) {
   }
 }
 
+RouteDraft read_defaults(const std::optional<ConfigValue>& table) {
+  RouteDraft defaults;
+  if (!table) return defaults;
+  read_keys<RouteDraft>(*table, std::span<const ConfigKey<RouteDraft>>(kRouteKeys).subspan(kPlacingKeys),
+                        defaults);
+  if (const auto entries = table->entries()) {
+    for (const auto& [name, value] : *entries)
+      defaults.inherited.emplace(name, value.place());
+  }
+  return defaults;
+}
+
+std::vector<RouteDraft> read_drafts(const std::optional<ConfigValue>& tables, const RouteDraft& defaults,
+                                    ConfigProblems& problems) {
+  std::vector<RouteDraft> drafts;
+  if (!tables) return drafts;
+  if (!tables->is_array()) {
+    tables->problem("expected tables; begin each route with [[routes]], in two brackets");
+    return drafts;
+  }
+  for (const ConfigValue& table : tables->elements()) {
+    RouteDraft& route = drafts.emplace_back(defaults);
+    route.route.place = table.place();
+    const auto entries = table.entries();
+    if (!entries) continue;
+    for (const auto& [name, value] : *entries)
+      route.own.emplace(name, value.place());
+    read_keys<RouteDraft>(table, kRouteKeys, route);
+    if (!route.own.contains("pattern")) {
+      problems.add(table.place(), table.key() + ".pattern", "is missing; write pattern = \"/news/{slug}\"");
+    }
+  }
+  return drafts;
+}
+
+// Every tenant header is a boundary for the routes that do not use it.
+void add_boundary_headers(const RouteDraft& defaults, const std::vector<RouteDraft>& drafts,
+                          std::vector<std::string>& names) {
+  for (const std::string_view name : {"x-tenant-id", "x-facetheory-tenant"})
+    names.emplace_back(name);
+  const auto add = [&](const RouteDraft& route) {
+    if (!route.route.tenant.header.empty()) names.push_back(route.route.tenant.header);
+  };
+  std::for_each(drafts.begin(), drafts.end(), add);
+  add(defaults);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+bool takes_everything(const RouteDraft& route) {
+  const auto& segments = route.route.pattern.segments();
+  return segments.size() == 1 && segments[0].kind >= PathPattern::Segment::Kind::tail &&
+         route.route.hosts.empty() && route.route.methods.empty();
+}
+
+// The route for requests that no other route takes. With no routes at all, what it leads to is a page like any other,
+// else it is passed on.
+std::optional<RouteDraft> draft_of_the_rest(const RouteDraft& defaults, const std::vector<RouteDraft>& drafts,
+                                            const std::string& default_origin) {
+  const std::string& origin = default_origin.empty() ? defaults.route.origin : default_origin;
+  if (origin.empty() || std::any_of(drafts.begin(), drafts.end(), takes_everything)) return std::nullopt;
+  RouteDraft rest = defaults;
+  if (!drafts.empty()) rest = RouteDraft{.route = {.pattern = {}, .origin = origin, .cache = false}};
+  rest.route.pattern = *PathPattern::parse("/*");
+  return rest;
+}
+
 }  // namespace
 
 void read_routes(const std::optional<ConfigValue>& defaults_value,
                  const std::optional<ConfigValue>& routes_value, const std::string& default_origin,
                  Config& config, ConfigProblems& problems) {
-  const std::span<const ConfigKey<RouteDraft>> keys = kRouteKeys;
-  RouteDraft defaults;
-  if (defaults_value) {
-    read_keys<RouteDraft>(*defaults_value, keys.subspan(kPlacingKeys), defaults);
-    if (const auto entries = defaults_value->entries()) {
-      for (const auto& [name, value] : *entries)
-        defaults.inherited.emplace(name, value.place());
-    }
-  }
-
-  std::vector<RouteDraft> drafts;
-  if (routes_value && !routes_value->is_array()) {
-    routes_value->problem("expected tables; begin each route with [[routes]], in two brackets");
-  } else if (routes_value) {
-    for (const ConfigValue& table : routes_value->elements()) {
-      RouteDraft& route = drafts.emplace_back(defaults);
-      route.route.place = table.place();
-      const auto entries = table.entries();
-      if (!entries) continue;
-      for (const auto& [name, value] : *entries)
-        route.own.emplace(name, value.place());
-      read_keys<RouteDraft>(table, keys, route);
-      if (!route.own.contains("pattern")) {
-        problems.add(table.place(), table.key() + ".pattern", "is missing; write pattern = \"/news/{slug}\"");
-      }
-    }
-  }
-
-  // Every tenant header is a boundary for the routes that do not use it.
-  for (const std::string_view name : {"x-tenant-id", "x-facetheory-tenant"})
-    config.boundary_headers.emplace_back(name);
-  for (const RouteDraft& route : drafts) {
-    if (!route.route.tenant.header.empty()) config.boundary_headers.push_back(route.route.tenant.header);
-  }
-  if (!defaults.route.tenant.header.empty()) config.boundary_headers.push_back(defaults.route.tenant.header);
-  std::sort(config.boundary_headers.begin(), config.boundary_headers.end());
-  config.boundary_headers.erase(std::unique(config.boundary_headers.begin(), config.boundary_headers.end()),
-                                config.boundary_headers.end());
-
-  // What no route is for: with no routes at all a page like any other, else passed on.
-  const bool complete = std::any_of(drafts.begin(), drafts.end(), [](const RouteDraft& route) {
-    const auto& segments = route.route.pattern.segments();
-    return segments.size() == 1 && segments[0].kind >= PathPattern::Segment::Kind::tail &&
-           route.route.hosts.empty() && route.route.methods.empty();
-  });
-  const std::string& rest_origin = default_origin.empty() ? defaults.route.origin : default_origin;
-  std::optional<RouteDraft> rest;
-  if (!complete && !rest_origin.empty()) {
-    rest = defaults;
-    if (!drafts.empty()) rest = RouteDraft{.route = {.pattern = {}, .origin = rest_origin, .cache = false}};
-    rest->route.pattern = *PathPattern::parse("/*");
-  }
+  const RouteDraft defaults = read_defaults(defaults_value);
+  std::vector<RouteDraft> drafts = read_drafts(routes_value, defaults, problems);
+  add_boundary_headers(defaults, drafts, config.boundary_headers);
+  std::optional<RouteDraft> rest = draft_of_the_rest(defaults, drafts, default_origin);
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     RouteCheck(drafts[i], config, "routes[" + std::to_string(i) + "]", problems).check(default_origin);
     config.routes.push_back(std::move(drafts[i].route));
