@@ -380,6 +380,20 @@ MISTAKES = [
         "if (before_)",
     ),
     Mistake(
+        "trimming the page from before among its own copies",
+        "isr/publish.cc",
+        "return has_its_body(*version_) || std::any_of(std::next(row), versions_.rend(), has_its_body);",
+        "return false;",
+        protocol("*PublishTest*/memory"),
+    ),
+    Mistake(
+        "trimming what was served until now as if it were old",
+        "isr/publish.cc",
+        "return !before_ || before_->current_sk != row->sk;",
+        "return true;",
+        protocol("*PublishTest*/memory"),
+    ),
+    Mistake(
         "not telling of trimmed versions' bodies",
         "isr/publish.cc",
         "const bool told = before_ && !before_->current_sk && name_same_body(before_->s3_key, row->s3_key);",
@@ -901,22 +915,22 @@ MISTAKES = [
     Mistake(
         "saying nothing of a store that fails, as on a full disk",
         "service/store_warnings.cc",
-        "if (failed == nullptr || !times->is_due(operation, clock.monotonic())) return;",
+        "if (failed == nullptr || !times->begin_warning(operation, clock.monotonic())) return;",
         "return;",
         (("src/service/service_test", "--gtest_filter=StoreWarnings*"),),
     ),
     Mistake(
         "evicting pages without a word",
-        "service/cleanup.cc",
-        "if (pages_wanted() > 0 && due(told_evicting_))",
+        "service/shortage_warnings.cc",
+        "if (pages_wanted > 0 && begin_telling(told_evicting_))",
         "if (false)",
         scenario("cleanup", "even a few pages are exchanged"),
     ),
     Mistake(
         "leaving bodies that were replaced to the sweep",
-        "service/cleanup.cc",
-        "more = co_await remove_released_for(grace);",
-        "more = false;",
+        "service/released_removal.cc",
+        "if (run_.released_waiting() == 0) continue;",
+        "continue;",
         scenario("cleanup", "leave few bodies on LMDB"),
     ),
     Mistake(
@@ -944,15 +958,15 @@ MISTAKES = [
     Mistake(
         "claiming anew what has failed for good",
         "isr/requests.cc",
-        "if (met->status == RequestStatus::failed && !met->retryable)",
+        "if (met_->status == RequestStatus::failed && !met_->retryable)",
         "if (false)",
         protocol("*RequestTest*/memory"),
     ),
     Mistake(
         "refusing for good what may be tried again",
         "isr/requests.cc",
-        "if (met->status == RequestStatus::failed && !met->retryable)",
-        "if (met->status == RequestStatus::failed)",
+        "if (met_->status == RequestStatus::failed && !met_->retryable)",
+        "if (met_->status == RequestStatus::failed)",
         protocol("*RequestTest*/memory"),
     ),
     Mistake(

@@ -129,7 +129,7 @@ class Publication {
   void tell_of_released_bodies() const;
 
   std::vector<TransactItem> items() const;
-  std::vector<const VersionRow*> trimmed() const;  // Oldest first.
+  std::vector<const VersionRow*> trimmed() const;
   Result<PublishOutcome> explain(const Cancelled& cancelled) const;
 
   const Isr& isr_;
@@ -352,14 +352,27 @@ std::vector<TransactItem> Publication::items() const {
   return items;
 }
 
-// The versions that are too many once this one is there.
+// The versions that are too many once this one is there. Those go first whose body a newer one has as well: a page that
+// is rendered again and again without a change would otherwise leave nothing to go back to. Then the oldest go. The one
+// that was served until now is the last: it may be old, after a rollback.
 std::vector<const VersionRow*> Publication::trimmed() const {
   std::vector<const VersionRow*> rows;
   if (!version_) return rows;
   const auto kept = static_cast<std::size_t>(options_.history - 1);  // Besides the new one.
-  std::size_t excess = versions_.size() > kept ? versions_.size() - kept : 0;
-  for (auto oldest = versions_.rbegin(); excess > 0 && rows.size() < kMaxTrimmed; ++oldest, --excess)
-    rows.push_back(&*oldest);
+  const std::size_t excess = versions_.size() > kept ? versions_.size() - kept : 0;
+  const auto trim_where = [&](auto&& goes) {
+    for (auto row = versions_.rbegin(); row != versions_.rend(); ++row) {
+      if (rows.size() == std::min(excess, kMaxTrimmed)) return;
+      if (std::ranges::find(rows, &*row) == rows.end() && goes(row)) rows.push_back(&*row);
+    }
+  };
+  using Row = std::vector<VersionRow>::const_reverse_iterator;
+  trim_where([&](Row row) {
+    const auto has_its_body = [&](const VersionRow& one) { return name_same_body(one.s3_key, row->s3_key); };
+    return has_its_body(*version_) || std::any_of(std::next(row), versions_.rend(), has_its_body);
+  });
+  trim_where([&](Row row) { return !before_ || before_->current_sk != row->sk; });
+  trim_where([](Row) { return true; });
   return rows;
 }
 

@@ -270,6 +270,34 @@ TEST_P(PublishTest, HistoryKeepsVersionsAndTrimsThemItself) {
   EXPECT_EQ(kept[2].s3_key, keys[2]);
 }
 
+// A page that is rendered every minute and changes once a day would otherwise have no other one to go back to.
+TEST_P(PublishTest, HistoryTrimsVersionsWithTheSameBodyBeforeOlderPages) {
+  put("VER#1000", {{"s3_key", "monday.html"}, {"generated_at", 1}, {"version", 1}});
+  for (int version = 2; version <= 4; ++version)
+    put("VER#100" + std::to_string(version),
+        {{"s3_key", "tuesday.html"}, {"generated_at", version}, {"version", version}});
+  PublishOptions options;
+  options.history = 4;
+  const std::string wednesday = *published(options, "wednesday").meta.current_sk;
+  EXPECT_THAT(version_sks(), testing::UnorderedElementsAre(wednesday, "VER#1000", "VER#1003", "VER#1004"));
+  const std::string thursday = *published(options, "thursday").meta.current_sk;
+  EXPECT_THAT(version_sks(), testing::UnorderedElementsAre(wednesday, thursday, "VER#1000", "VER#1004"));
+}
+
+TEST_P(PublishTest, HistoryTrimsThePageThatIsReplacedLast) {
+  PublishOptions options;
+  options.history = 2;
+  const std::string good = *published(options, "good").meta.current_sk;
+  advance(seconds(1));
+  const std::string bad = *published(options, "bad").meta.current_sk;
+  advance(seconds(1));
+  ASSERT_TRUE(std::holds_alternative<Pinned>(done([&] { return rollback(isr_, page_, good); })));
+  done([&] { return unpin(isr_, page_); });
+  advance(seconds(1));
+  const std::string next = *published(options, "as bad").meta.current_sk;
+  EXPECT_THAT(version_sks(), testing::UnorderedElementsAre(good, next));
+}
+
 TEST_P(PublishTest, ShorterHistoryTrimsWhatALongerOneKept) {
   PublishOptions options;
   options.history = 5;
