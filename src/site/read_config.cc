@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "facetheory/base/letter_case.h"
+#include "facetheory/base/shown_text.h"
 #include "facetheory/http/normal_form.h"
 #include "facetheory/http/trusted_roots.h"
 #include "facetheory/site/config_value.h"
