@@ -388,7 +388,7 @@ void Publication::tell_of_released_bodies() const {
 // Empty: META was changed by somebody, and all is to be planned anew.
 Task<Result<std::optional<PublishOutcome>>> Publication::commit() {
   using Ended = std::optional<PublishOutcome>;
-  auto transacted = co_await transact_repeatedly(isr_, items());
+  auto transacted = co_await transact_repeatedly(isr_, [this] { return items(); });
   const bool unsure = transacted ? transacted->echo : transacted.error().code == ErrorCode::ambiguous;
   may_have_happened_ = may_have_happened_ || unsure;
   if (!transacted && !unsure) co_return std::move(transacted).error();

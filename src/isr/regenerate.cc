@@ -114,7 +114,13 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
         co_return NoTurn{};
       }
     }
-    if (claim_ && !co_await extend_claim()) continue;
+    if (claim_) {
+      const bool ours = co_await extend_claim();
+      if (!ours) {
+        turn_.reset();  // Before the next one is waited for, which might be this.
+        continue;
+      }
+    }
     auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
     if (!acquired) {
       co_await hand_back(to_string(acquired.error()));

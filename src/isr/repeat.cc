@@ -46,8 +46,9 @@ Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durabil
   }
 }
 
-Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items) {
-  const std::string client_token = uuid_v4(isr.random);
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::function<std::vector<TransactItem>()> make) {
+  std::vector<TransactItem> items = make();
+  std::string client_token = uuid_v4(isr.random);
   bool echo = false;
   Attempts attempts(isr);
   for (;;) {
@@ -62,6 +63,9 @@ Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<Transac
       co_return error;
     }
     co_await attempts.next();
+    if (echo) continue;
+    items = make();
+    client_token = uuid_v4(isr.random);
   }
 }
 

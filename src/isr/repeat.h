@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "facetheory/isr/isr.h"
@@ -55,7 +57,12 @@ struct Transacted {
   bool echo = false;  // An earlier attempt may have been carried out.
 };
 
-// `ambiguous` when no attempt got an answer; `unavailable` only when all of them certainly did nothing.
-Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items);
+// `ambiguous` when no attempt got an answer; `unavailable` only when all of them certainly did nothing. The items are
+// made for each attempt, since their conditions may name the time, until one may have been carried out: from then on
+// they stay the same.
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::function<std::vector<TransactItem>()> make);
+inline Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items) {
+  return transact_repeatedly(isr, [items = std::move(items)] { return items; });
+}
 
 }  // namespace facetheory

@@ -420,6 +420,28 @@ TEST_P(RegenerateTest, RequestOfAWorkerThatDiesIsHeldUpNoLongerThanItsPage) {
   EXPECT_EQ(current(), "waited");
 }
 
+TEST_P(RegenerateTest, GivesItsTurnBackWhenTheRequestWasTakenOverBeforeIt) {
+  std::weak_ptr<void> turn;
+  int turns = 0;
+  RegenerateOptions options = with_id("r1");
+  options.lease = seconds(10);
+  options.wait = seconds(300);
+  options.turn = [&]() -> Task<std::shared_ptr<void>> {
+    EXPECT_TRUE(turn.expired()) << "it would wait for itself";
+    if (++turns == 1) {
+      advance(seconds(20));
+      claimed("r1", text("REQ#r1", "request_hash").value_or(""));
+    }
+    auto taken = std::make_shared<int>(turns);
+    turn = taken;
+    co_return taken;
+  };
+  settling(rendering("mine"), options);
+  EXPECT_TRUE(turn.expired());
+  EXPECT_GT(turns, 1);
+  EXPECT_EQ(current(), "mine");
+}
+
 TEST_P(RegenerateTest, WithAnIdThatIsInProgressDoesNothing) {
   claimed("r1", request_hash({}));
   EXPECT_TRUE(std::holds_alternative<RequestInProgress>(regenerating(rendering("mine"), with_id("r1"))));
