@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "facetheory/base/log.h"
 #include "facetheory/base/uninterrupted.h"
 #include "facetheory/base/utf8.h"
 
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::size_t kLineBuffer = std::size_t{64} << 10;
 constexpr std::size_t kLongestValue = 2048;
+constexpr Duration kTellingPause = std::chrono::minutes(1);
 constexpr Duration kLastChance = std::chrono::seconds(1);
 constexpr int kFruitlessAttempts = 100;  // At the end: others may be quicker to fill what has become free.
 constexpr std::string_view kHexDigits = "0123456789abcdef";
@@ -288,7 +291,7 @@ void format(const AccessRecord& record, AccessLog style, std::string& to) {
   }
 }
 
-Result<std::shared_ptr<AccessLogFile>> AccessLogFile::open(int descriptor) {
+Result<std::shared_ptr<AccessLogFile>> AccessLogFile::open(int descriptor, Clock& clock) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) {
     return Error{ErrorCode::invalid,
@@ -297,21 +300,23 @@ Result<std::shared_ptr<AccessLogFile>> AccessLogFile::open(int descriptor) {
   // O_NONBLOCK belongs to the open file, which a shell, its terminal and other processes may share with us: so open our
   // own. Not for a plain file, which never makes a writer wait for a reader, and whose place for the next line we do
   // share with whoever else writes to it ("> log 2>&1").
+  // Nor for one that cannot be written to, which stands in the place of a descriptor that was closed: it stays so.
   const bool pipe = S_ISFIFO(status.st_mode);
-  if (pipe || S_ISCHR(status.st_mode)) {
+  const bool writable = (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
+  if (writable && (pipe || S_ISCHR(status.st_mode))) {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
     const int own = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own >= 0)
-      return std::shared_ptr<AccessLogFile>(new AccessLogFile(own, pipe ? Kind::pipe : Kind::other));
+      return std::shared_ptr<AccessLogFile>(new AccessLogFile(own, pipe ? Kind::pipe : Kind::other, clock));
   }
   const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
   if (copy < 0) {
     return Error{ErrorCode::exhausted, std::string("the access log: ") + std::strerror(errno)};
   }
-  const Kind kind = S_ISSOCK(status.st_mode)  ? Kind::socket
-                    : S_ISREG(status.st_mode) ? Kind::other
-                                              : Kind::blocking;
-  return std::shared_ptr<AccessLogFile>(new AccessLogFile(copy, kind));
+  const Kind kind = S_ISSOCK(status.st_mode)               ? Kind::socket
+                    : S_ISREG(status.st_mode) || !writable ? Kind::other
+                                                           : Kind::blocking;
+  return std::shared_ptr<AccessLogFile>(new AccessLogFile(copy, kind, clock));
 }
 
 AccessLogFile::~AccessLogFile() {
@@ -339,8 +344,9 @@ std::string_view AccessLogFile::piece_of(std::string_view lines) const {
   return kind_ == Kind::blocking ? lines.substr(0, PIPE_BUF) : lines.substr(0, lines.find('\n') + 1);
 }
 
-// How many bytes were taken; 0: none, now.
-std::size_t AccessLogFile::write_some(std::string_view bytes) const {
+// How many bytes were taken; 0: none, now, or for the reason that error_ is.
+std::size_t AccessLogFile::write_some(std::string_view bytes) {
+  error_ = 0;
   for (;;) {
     if (kind_ == Kind::blocking) {
       // What poll() calls writable takes a piece without waiting.
@@ -351,7 +357,9 @@ std::size_t AccessLogFile::write_some(std::string_view bytes) const {
                                 ? ::send(descriptor_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                 : ::write(descriptor_, bytes.data(), bytes.size());
     if (written >= 0) return static_cast<std::size_t>(written);
-    if (errno != EINTR) return 0;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) error_ = errno;
+    return 0;
   }
 }
 
@@ -365,11 +373,21 @@ bool AccessLogFile::write_rest() {
   return true;
 }
 
-std::size_t AccessLogFile::write(std::string_view lines) {
+AccessLogFile::Written AccessLogFile::write(std::string_view lines) {
   const std::lock_guard lock(mutex_);
-  if (lines.empty() && rest_.empty()) return 0;
+  if (lines.empty() && rest_.empty()) return {};
   const WithoutSigpipe guard;
-  if (!write_rest()) return 0;
+  const std::size_t bytes = write_rest() ? write_lines(lines) : 0;
+  if (error_ != 0) {
+    tell_of_failure();
+  } else if (failure_told_ && (bytes > 0 || (lines.empty() && rest_.empty()))) {
+    failure_told_ = false;
+    log(LogLevel::warning, "the access log can be written again");
+  }
+  return {bytes, error_ != 0};
+}
+
+std::size_t AccessLogFile::write_lines(std::string_view lines) {
   std::size_t written = 0;
   while (written < lines.size()) {
     const std::size_t some = write_some(piece_of(lines.substr(written)));
@@ -380,6 +398,19 @@ std::size_t AccessLogFile::write(std::string_view lines) {
   const std::size_t end = std::min(lines.find('\n', written), lines.size() - 1) + 1;
   rest_.assign(lines.substr(written, end - written));
   return end;
+}
+
+void AccessLogFile::tell_of_failure() {
+  const Duration now = clock_.monotonic();
+  if (last_told_ && now - *last_told_ < kTellingPause) return;
+  last_told_ = now;
+  failure_told_ = true;
+  const std::string hint = error_ == EPIPE   ? ", since nobody reads it any more"
+                           : error_ == EBADF ? ", since stdout is closed (access_log = \"off\" keeps none)"
+                                             : "";
+  log(LogLevel::warning, std::string("the access log cannot be written: ") + std::strerror(error_) + hint +
+                             "; this is told once a minute, and lost lines are counted in "
+                             "facetheory_access_log_lines_lost_total");
 }
 
 AccessLogWriter::AccessLogWriter(std::shared_ptr<AccessLogFile> file, AccessLog style,
@@ -430,26 +461,45 @@ void AccessLogWriter::hand_over_all() {
 }
 
 void AccessLogWriter::hand_over() {
-  lines_.erase(0, file_->write(lines_));  // Even if there are none: half of one of ours may wait over there.
+  // Even if there are none: half of one of ours may wait over there.
+  const AccessLogFile::Written written = file_->write(lines_);
+  if (written.bytes > 0) told_in_lines_ = 0;
+  lines_.erase(0, written.bytes);
+  if (written.failed) lose_all();
+}
+
+// What cannot be written now is not worth the memory, and whoever looks at the count is to see it.
+void AccessLogWriter::lose_all() {
+  auto lines = static_cast<std::uint64_t>(std::count(lines_.begin(), lines_.end(), '\n'));
+  lines_.clear();
+  if (told_in_lines_ > 0) --lines;
+  lost_.fetch_add(lines, std::memory_order_relaxed);
+  lost_not_told_ += lines + std::exchange(told_in_lines_, 0);
 }
 
 // As a line among the others, once they have all gone.
 void AccessLogWriter::tell_of_losses() {
   if (lost_not_told_ == 0) return;
+  std::string told;
   if (style_ == AccessLog::json) {
-    lines_.append("{\"time\":\"");
-    append_time(lines_, latest_);
-    lines_.append("\",\"lost\":");
-    append_unsigned(lines_, lost_not_told_);
-    lines_.append("}\n");
+    told.append("{\"time\":\"");
+    append_time(told, latest_);
+    told.append("\",\"lost\":");
+    append_unsigned(told, lost_not_told_);
+    told.append("}\n");
   } else {
-    append_time(lines_, latest_);
-    lines_.append(" - lost ");
-    append_unsigned(lines_, lost_not_told_);
-    lines_.append(" lines here: whoever reads this log was too slow\n");
+    append_time(told, latest_);
+    told.append(" - lost ");
+    append_unsigned(told, lost_not_told_);
+    told.append(" lines here: the log could not be written, or whoever reads it was too slow\n");
+  }
+  const AccessLogFile::Written written = file_->write(told);
+  if (written.bytes == 0 && written.failed) return;
+  if (written.bytes == 0) {
+    lines_ = std::move(told);
+    told_in_lines_ = lost_not_told_;
   }
   lost_not_told_ = 0;
-  hand_over();
 }
 
 }  // namespace facetheory

@@ -37,13 +37,19 @@ void format(const AccessRecord& record, AccessLog style, std::string& to);
 class AccessLogFile {
  public:
   // Works on a copy of the descriptor, and changes nothing about the one given (which others may share: a terminal).
-  static Result<std::shared_ptr<AccessLogFile>> open(int descriptor);
+  // The clock must outlive it.
+  static Result<std::shared_ptr<AccessLogFile>> open(int descriptor, Clock& clock = system_clock());
   ~AccessLogFile();  // Gives a reader who has half a line a second to take the rest.
   AccessLogFile(const AccessLogFile&) = delete;
   AccessLogFile& operator=(const AccessLogFile&) = delete;
 
-  // Writes what can be written without waiting. How many bytes were taken: whole lines, from the beginning.
-  std::size_t write(std::string_view lines);
+  struct Written {
+    std::size_t bytes = 0;  // Those that were taken: whole lines, from the beginning.
+    bool failed = false;    // Of the rest: nobody can write it, rather than that a reader is slow.
+  };
+  // Writes what can be written without waiting. A failure is logged, but once a minute at most, and so is that it is
+  // over.
+  Written write(std::string_view lines);
 
   // For the end, when nobody is held up any more. False: the time is up, or nobody reads any more.
   bool wait_for_room(Duration deadline) const;
@@ -55,17 +61,24 @@ class AccessLogFile {
     blocking,  // A pipe or terminal that could not be opened again, not to block.
     other,     // A file; a terminal.
   };
-  AccessLogFile(int descriptor, Kind kind) : descriptor_(descriptor), kind_(kind) {}
+  AccessLogFile(int descriptor, Kind kind, Clock& clock)
+      : descriptor_(descriptor), kind_(kind), clock_(clock) {}
   std::string_view piece_of(std::string_view lines) const;
-  std::size_t write_some(std::string_view bytes) const;
+  std::size_t write_some(std::string_view bytes);
   bool write_rest();
+  std::size_t write_lines(std::string_view lines);
+  void tell_of_failure();
 
   // Constant after construction.
   const int descriptor_;
   const Kind kind_;
+  Clock& clock_;
 
   std::mutex mutex_;  // guards what follows; held for a write that does not wait
   std::string rest_;  // Of a line whose beginning is written.
+  int error_ = 0;     // Why the last attempt to write has failed; 0: it has not, or there was no room.
+  bool failure_told_ = false;               // And not yet that it is over.
+  std::optional<Duration> last_told_ = {};  // When a failure was.
 };
 
 // The lines of one event loop, gathered until there are 64 KiB of them or flush() is called. On that loop's thread
@@ -83,13 +96,14 @@ class AccessLogWriter {
   // Every second or so, and when there is nothing else to do. What is not taken stays for the next time.
   void flush();
 
-  // Lines dropped since the beginning.
+  // Lines dropped since the beginning: there was no room for them, or they could not be written.
   std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
  private:
   void hand_over_all();
   void hand_over();
   void lose();
+  void lose_all();
   void tell_of_losses();
 
   // Constant after construction.
@@ -101,6 +115,7 @@ class AccessLogWriter {
   std::string lines_;
   WallTime latest_ = {};
   std::uint64_t lost_not_told_ = 0;  // While there are any no line is taken.
+  std::uint64_t told_in_lines_ = 0;  // The line that tells of so many begins lines_ and is not all written.
 
   std::atomic<std::uint64_t> lost_ = 0;
 };

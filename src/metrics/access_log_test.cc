@@ -1,5 +1,6 @@
 #include "facetheory/metrics/access_log.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -18,17 +19,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "facetheory/base/log.h"
 #include "facetheory/base/utf8.h"
 
+#include "tests/support/manual_clock.h"
 #include "tests/support/temporary_directory.h"
 
 namespace facetheory {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 using testing::StartsWith;
 
 AccessRecord hit() {
@@ -515,7 +521,7 @@ TEST(AccessLogFile, LeavesTheDescriptorAsItWas) {
   Pipe pipe;
   const int before = ::fcntl(pipe.ends[1], F_GETFL);
   const auto file = opened(pipe.ends[1]);
-  EXPECT_EQ(file->write("a\n"), 2U);
+  EXPECT_EQ(file->write("a\n").bytes, 2U);
   EXPECT_EQ(::fcntl(pipe.ends[1], F_GETFL), before);
 }
 
@@ -524,18 +530,122 @@ TEST(AccessLogFile, SharesItsPlaceInAFileWithOthersWhoWriteThere) {
   const std::string path = (directory.path() / "log").string();
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const auto file = opened(descriptor);
-  EXPECT_EQ(file->write("a\n"), 2U);
+  EXPECT_EQ(file->write("a\n").bytes, 2U);
   EXPECT_EQ(::write(descriptor, "other\n", 6), 6);
-  EXPECT_EQ(file->write("b\n"), 2U);
+  EXPECT_EQ(file->write("b\n").bytes, 2U);
   ::close(descriptor);
   std::ifstream stream(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "a\nother\nb\n");
 }
 
+// A log that cannot be written, and what the operator is told meanwhile.
+class AccessLogTrouble : public testing::Test {
+ protected:
+  AccessLogTrouble() {
+    set_log_sink([this](LogLevel, std::string_view line) { said_.emplace_back(line); });
+  }
+  ~AccessLogTrouble() override { set_log_sink({}); }
+
+  std::shared_ptr<AccessLogFile> opened_with_clock(int descriptor) {
+    auto file = AccessLogFile::open(descriptor, clock_);
+    EXPECT_TRUE(file);
+    return *std::move(file);
+  }
+
+  std::vector<std::string> said_;
+  test::ManualClock clock_;
+};
+
+TEST_F(AccessLogTrouble, EveryLineThatAFullDiskCostsIsCountedAndWhyIsToldOnce) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  AccessLogWriter writer(opened_with_clock(full), AccessLog::text);
+  for (const std::uint64_t lost : {1U, 2U, 3U}) {
+    writer.write(hit());
+    writer.flush();
+    EXPECT_EQ(writer.lost(), lost);
+  }
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], AllOf(HasSubstr("the access log cannot be written: No space left on device"),
+                              HasSubstr("facetheory_access_log_lines_lost_total")));
+  ::close(full);
+}
+
+TEST_F(AccessLogTrouble, IsToldOfOnceAMinuteWhileItLasts) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  const auto file = opened_with_clock(full);
+  EXPECT_TRUE(file->write("a\n").failed);
+  clock_.advance(std::chrono::seconds(59));
+  EXPECT_TRUE(file->write("a\n").failed);
+  EXPECT_THAT(said_, SizeIs(1));
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(file->write("a\n").failed);
+  EXPECT_THAT(said_, SizeIs(2));
+  ::close(full);
+}
+
+TEST_F(AccessLogTrouble, ADescriptorThatWasClosedIsToldOfAndItsLinesAreCounted) {
+  const int instead = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // What main() puts in its place.
+  AccessLogWriter writer(opened_with_clock(instead), AccessLog::text);
+  writer.write(hit());
+  writer.flush();
+  EXPECT_EQ(writer.lost(), 1U);
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("stdout is closed"));
+  ::close(instead);
+}
+
+TEST_F(AccessLogTrouble, LinesBetweenTwoReadersAreCountedAndTheLogSaysWhere) {
+  test::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "log").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto reads = [&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); };
+  int reader = reads();
+  const int writes = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  AccessLogWriter writer(opened_with_clock(writes), AccessLog::text);
+  ::close(reader);
+  writer.write(numbered("first"));
+  writer.flush();
+  writer.write(numbered("second"));
+  EXPECT_EQ(writer.lost(), 2U);
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("nobody reads it any more"));
+  reader = reads();
+  writer.flush();
+  writer.write(numbered("third"));
+  writer.flush();
+  std::array<char, 4096> some{};
+  const ssize_t count = ::read(reader, some.data(), some.size());
+  const std::vector<std::string> lines =
+      lines_of(std::string(some.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))));
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_THAT(lines[0], HasSubstr("lost 2 lines"));
+  EXPECT_THAT(lines[1], HasSubstr("third"));
+  EXPECT_EQ(writer.lost(), 2U);
+  ASSERT_THAT(said_, SizeIs(2));
+  EXPECT_THAT(said_[1], HasSubstr("can be written again"));
+  ::close(reader);
+  ::close(writes);
+}
+
+TEST_F(AccessLogTrouble, ASlowReaderIsNone) {
+  Pipe pipe;
+  pipe.make_small();
+  {
+    AccessLogWriter writer(opened_with_clock(pipe.ends[1]), AccessLog::text);
+    while (writer.lost() == 0)
+      writer.write(hit());
+    EXPECT_THAT(said_, IsEmpty());
+    pipe.close_reader();
+  }
+  EXPECT_THAT(said_,
+              SizeIs(1));  // Of the reader that has gone since.
+}
+
 TEST(AccessLogFile, ADiskThatIsFullTakesNothing) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
-  EXPECT_EQ(opened(full)->write("a\n"), 0U);
+  EXPECT_EQ(opened(full)->write("a\n").bytes, 0U);
   ::close(full);
 }
 

@@ -244,7 +244,7 @@ void add_server(Exposition& out, const ServerSnapshot& server) {
              "Connections of clients that were closed at once, beyond the limit.");
   out.value(server.connections_refused);
   out.family("facetheory_access_log_lines_lost_total", MetricType::Counter,
-             "Lines of the access log that were dropped, its reader being too slow.");
+             "Lines of the access log that were dropped: not to be written, or its reader too slow.");
   out.value(server.access_log_lines_lost);
 }
 

@@ -15,7 +15,7 @@ import threading
 import urllib.error
 
 import harness
-from harness import DEADLINE, Cli, Gateway, same
+from harness import DEADLINE, Cli, Gateway, same, until
 
 ORIGIN = 'origin = "http://127.0.0.1:1"\n'
 
@@ -81,6 +81,27 @@ def a_reload_that_fails_names_every_mistake_on_a_line_of_its_own(cli):
     same(said[0], "facetheory: not reloaded, the configuration stays as it was:\n")
     same(said[1].startswith("facetheory.toml:2:10: memory: "), True)
     same(said[2].startswith("facetheory.toml:5:11: origins.web.ca_file: nowhere.pem cannot be loaded: "), True)
+
+
+def what_a_log_that_cannot_be_written_costs_is_told_and_counted(cli):
+    cli.file("facetheory.toml", ORIGIN.encode())
+    for redirection, why in ((">/dev/full", "No space left on device"), (">&-", "stdout is closed")):
+        shell = cli.folder / "redirected"
+        shell.write_text(f'#!/bin/sh\nexec {cli.program} "$@" {redirection}\n')
+        shell.chmod(0o755)
+        with Gateway(Cli(shell, cli.folder), admin="127.0.0.1:0") as gateway:
+            for _ in range(3):
+                same(gateway.get("/")[0], 502)
+            said = next_lines(gateway, 1)[0]
+            same(
+                (said.startswith("facetheory: warning: the access log cannot be written: "), why in said), (True, True)
+            )
+
+            def lost(gateway=gateway):
+                metrics = gateway.asks_admin("/metrics")[1].splitlines()
+                return "facetheory_access_log_lines_lost_total 3" in metrics
+
+            until(lost, "three lost lines are counted")
 
 
 def check_config_refuses_what_could_answer_no_request(cli):
