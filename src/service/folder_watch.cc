@@ -1,5 +1,6 @@
 #include "facetheory/service/folder_watch.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -12,17 +13,61 @@
 namespace facetheory {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kLmdb = "lmdb:";
 constexpr std::string_view kFile = "file:";
 constexpr mode_t kOthers = 077;
+constexpr mode_t kOthersWrite = 022;
 
-void warn_if_open_to_others(const std::string& store, const std::string& folder) {
+std::optional<mode_t> mode_of(const std::string& path) {
   struct stat status{};
-  if (::stat(folder.c_str(), &status) != 0 || (status.st_mode & kOthers) == 0) return;
-  std::array<char, 8> mode{};
-  std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(status.st_mode & 07777));
-  log(LogLevel::warning, "others may read or write the folder of the " + store + ", " + folder + " (mode " +
-                             mode.data() + "), with the pages of everybody in it: chmod 700 " + folder);
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status.st_mode & 07777;
+}
+
+std::string mode_in_brackets(mode_t mode) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), " (mode %04o)", static_cast<unsigned>(mode));
+  return text.data();
+}
+
+void warn_of_folder(const std::string& store, const std::string& folder) {
+  const auto mode = mode_of(folder);
+  if (!mode || (*mode & kOthers) == 0) return;
+  log(LogLevel::warning, "others may read or write the folder of the " + store + ", " + folder +
+                             mode_in_brackets(*mode) + ", with the pages of everybody in it: chmod 700 " +
+                             folder);
+}
+
+// The files of an embedded table. They are made for one user alone.
+void warn_of_files(const std::string& store, const fs::path& folder) {
+  std::error_code failure;
+  for (fs::directory_iterator file(folder, failure), end; !failure && file != end; file.increment(failure)) {
+    std::error_code unknown;
+    const std::string path = file->path().string();
+    const auto mode = file->is_regular_file(unknown) ? mode_of(path) : std::nullopt;
+    if (!mode || (*mode & kOthers) == 0) continue;
+    log(LogLevel::warning, "others may read or write a file of the " + store + ", " + path +
+                               mode_in_brackets(*mode) + ", with the pages of everybody in it: chmod 600 " +
+                               path);
+  }
+}
+
+std::string folder_above(const std::string& folder) {
+  fs::path path = fs::path(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // It ends with a slash.
+  return path.parent_path().string();
+}
+
+// Whoever may write there may move the store away and put another in its place; where the folder is sticky, as /tmp,
+// only the store's owner may.
+void warn_of_folder_above(const std::string& store, const std::string& above) {
+  const auto mode = mode_of(above);
+  if (!mode || (*mode & kOthersWrite) == 0 || (*mode & S_ISVTX) != 0) return;
+  log(LogLevel::warning, "others may write to the folder above the " + store + ", " + above +
+                             mode_in_brackets(*mode) + ", and so put others in their place: chmod go-w " +
+                             above);
 }
 
 }  // namespace
@@ -46,8 +91,12 @@ void FolderWatch::watch(std::string store, const std::string& uri) {
   const auto identity = identity_of(watched);
   if (!identity) return;
   watched.identity = *identity;
-  warn_if_open_to_others(watched.store, watched.folder);
+  const std::string above = folder_above(watched.folder);
+  warn_of_folder(watched.store, watched.folder);
+  if (is_lmdb) warn_of_files(watched.store, fs::path(watched.path).parent_path());
   const std::lock_guard lock(mutex_);
+  const auto has_told = [&](const Watched& other) { return folder_above(other.folder) == above; };
+  if (std::none_of(watched_.begin(), watched_.end(), has_told)) warn_of_folder_above(watched.store, above);
   watched_.push_back(std::move(watched));
 }
 

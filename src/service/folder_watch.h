@@ -15,7 +15,7 @@ namespace facetheory {
 class FolderWatch {
  public:
   // Watches that store from now on, if the URI names a folder (lmdb:, file:). The store has just been opened. Warns of
-  // a folder that others may read or write.
+  // a folder or a file that others may read or write, and of a folder above it that they may write to.
   void watch(std::string store, const std::string& uri);
 
   // Looks at all of them and logs what has changed. Asks the file system, and may wait for it.

@@ -102,6 +102,43 @@ TEST_F(FolderWatchTest, WarnsOfAFolderThatOthersMayRead) {
   EXPECT_THAT(said_[0], HasSubstr("chmod 700 " + folder()));
 }
 
+TEST_F(FolderWatchTest, WarnsOfAFileOfATableThatOthersMayRead) {
+  open_table();
+  ASSERT_THAT(said_, IsEmpty());
+  const std::string file = folder() + "/data.mdb";
+  fs::permissions(file, fs::perms(0666));
+  FolderWatch().watch("table", "lmdb:" + folder());
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("a file of the table, " + file + " (mode 0666)"));
+  EXPECT_THAT(said_[0], HasSubstr("chmod 600 " + file));
+}
+
+TEST_F(FolderWatchTest, WarnsOnceOfAFolderAboveThatOthersMayWriteTo) {
+  const std::string above = temporary_.path().string();
+  for (const char* store : {"table", "bodies"}) {
+    fs::create_directory(temporary_.path() / store);
+    fs::permissions(temporary_.path() / store, fs::perms(0700));
+  }
+  const auto watch_both = [&] {
+    said_.clear();
+    FolderWatch watch;
+    watch.watch("table", "file:" + above + "/table");
+    watch.watch("bodies", "file:" + above + "/bodies/");
+  };
+  fs::permissions(above, fs::perms(0777));
+  watch_both();
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("the folder above the table, " + above + " (mode 0777)"));
+  EXPECT_THAT(said_[0], HasSubstr("chmod go-w " + above));
+  fs::permissions(above, fs::perms(0755));  // Others may see the names in it.
+  watch_both();
+  EXPECT_THAT(said_, IsEmpty());
+  fs::permissions(above, fs::perms(01777));  // As /tmp: others may not move what is ours.
+  watch_both();
+  EXPECT_THAT(said_, IsEmpty());
+  fs::permissions(above, fs::perms(0700));
+}
+
 TEST_F(FolderWatchTest, AFolderThatIsMadeForATableIsForItsUserAlone) {
   open_table();
   EXPECT_EQ(fs::status(folder()).permissions(), fs::perms(0700));
