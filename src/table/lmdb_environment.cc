@@ -233,7 +233,20 @@ void LmdbEnvironment::remove_unfinished_file() const {
     ::unlink(path.c_str());
 }
 
+// LMDB takes a file without a byte for a new one. The file of leases is made after LMDB has written its first pages.
+Result<void> LmdbEnvironment::check_not_emptied() const {
+  struct stat file{};
+  struct stat leases{};
+  if (::stat((directory_ + "/data.mdb").c_str(), &file) != 0 || file.st_size > 0) return {};
+  if (::stat((directory_ + "/leases").c_str(), &leases) != 0) return {};
+  return Error{ErrorCode::corrupt,
+               "lmdb:" + directory_ +
+                   " was cut off: data.mdb has no byte, and `leases` beside it shows that "
+                   "it had; restore it, or move both away to start empty"};
+}
+
 Result<void> LmdbEnvironment::start() {
+  if (Result<void> good = check_not_emptied(); !good) return good;
   MDB_env* env = nullptr;
   if (const int code = mdb_env_create(&env); code != 0)
     return lmdb_error(code, "opening the table", directory_);

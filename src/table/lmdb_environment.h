@@ -126,6 +126,7 @@ class LmdbEnvironment {
   int reserve_lock_file() const;
   void remove_unfinished_file() const;
   Result<void> check_length() const;
+  Result<void> check_not_emptied() const;
   Result<void> check_format();
   // No other process reads the table.
   Result<void> check_unused() const;

@@ -383,6 +383,19 @@ TEST_F(LmdbTableTest, AFileThatWasCutOffIsRefusedAndLeftAsItIs) {
   }
 }
 
+TEST_F(LmdbTableTest, AFileThatWasEmptiedIsNoNewTable) {
+  put(**open(), kPage);
+  std::filesystem::resize_file(file(), 0);
+  const auto table = open();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(table.error().message, AllOf(HasSubstr(directory()), HasSubstr("cut off")));
+  EXPECT_EQ(std::filesystem::file_size(file()), 0U);
+  std::filesystem::remove(file());
+  std::filesystem::remove(directory() + "/leases");
+  EXPECT_TRUE(open());
+}
+
 TEST_F(LmdbTableTest, AFileThatIsNotLmdbIsRefusedAndLeftAsItIs) {
   std::filesystem::create_directories(directory());
   const std::string text(20000, 'x');
