@@ -1,5 +1,7 @@
 #include "facetheory/aws/service_client.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -9,6 +11,13 @@
 #include "facetheory/base/letter_case.h"
 
 namespace facetheory {
+
+ReadingOptions for_reading(HttpClientOptions http, RetryPolicy retry) {
+  constexpr std::chrono::milliseconds kPatience{10'000};
+  http.read_timeout = std::min(http.read_timeout, kPatience / 2);
+  retry.no_repeat_after = kPatience * 3 / 4;
+  return {std::move(http), retry};
+}
 
 struct ServiceClient::State {
   State(const boost::asio::any_io_executor& executor, ServiceEndpoint at,
@@ -54,6 +63,7 @@ Task<Result<HttpResponse>> ServiceClient::State::call(std::shared_ptr<State> sel
                  self->endpoint.scope.service + ": " + why_unknown + tries(attempt) + self->hint()};
   };
 
+  const Duration began = self->platform.clock->monotonic();
   for (int attempt = 1;; ++attempt) {
     Result<Credentials> credentials = co_await self->credentials->credentials();
     if (!credentials) {
@@ -84,7 +94,9 @@ Task<Result<HttpResponse>> ServiceClient::State::call(std::shared_ptr<State> sel
     }
 
     const bool may_repeat = verdict == Verdict::not_done || repeatable == Repeatable::yes;
-    if (may_repeat && attempt < self->retry.max_attempts && self->quota.take()) {
+    const Duration spent = self->platform.clock->monotonic() - began;
+    const bool has_time = !self->retry.no_repeat_after || spent < *self->retry.no_repeat_after;
+    if (may_repeat && has_time && attempt < self->retry.max_attempts && self->quota.take()) {
       co_await self->platform.clock->sleep_for(retry_delay(self->retry, attempt + 1, *self->platform.random));
       continue;
     }

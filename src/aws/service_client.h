@@ -29,6 +29,14 @@ struct ServiceEndpoint {
 // endpoint, where it is us-east-1.
 Result<ServiceEndpoint> resolve_endpoint(std::string_view service, const Environment& environment);
 
+// Those of a client that only reads. Where nothing answers it tries twice and gives up after about ten seconds: whoever
+// reads can do so again. Writes may take longer, since nobody knows what became of one that was given up.
+struct ReadingOptions {
+  HttpClientOptions http;
+  RetryPolicy retry;
+};
+ReadingOptions for_reading(HttpClientOptions http, RetryPolicy retry);
+
 class ServiceClient {
  public:
   ServiceClient(const boost::asio::any_io_executor& executor, ServiceEndpoint endpoint,

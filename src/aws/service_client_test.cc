@@ -128,6 +128,23 @@ TEST_F(ServiceClientTest, RepeatsWhatDidNotHappenEvenIfItIsNotRepeatable) {
   EXPECT_LE(clock_.sleeps()[1], 50ms);
 }
 
+TEST_F(ServiceClientTest, AReadIsNotRepeatedOnceItHasTakenTooLong) {
+  ScriptedServer server([this](Peer& peer) {
+    while (peer.read_request()) {
+      clock_.advance(5s);
+      peer.write(http_answer(429, ""));
+    }
+  });
+  const ReadingOptions options = for_reading({}, {});
+  EXPECT_EQ(options.http.read_timeout, 5s);  // Of silence; twice.
+  ServiceClient client(test::executor(), {*parse_origin(server.url()), {"eu-west-1", "dynamodb"}, true},
+                       credentials_, Platform{&clock_, &random_, Environment()}, options.http, options.retry);
+  const Answer answer = call(client, Repeatable::yes);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 429);
+  EXPECT_EQ(server.requests().size(), 2U);
+}
+
 TEST_F(ServiceClientTest, DoesNotRepeatAnUnknownFateOfACallThatIsNotRepeatable) {
   ScriptedServer server(answer_in_turn({http_answer(500, "")}));
   int unknown = 0;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/random.h"
@@ -18,6 +19,8 @@ struct RetryPolicy {
   int max_attempts = 4;
   std::chrono::milliseconds base_delay{25};
   std::chrono::milliseconds max_delay{5000};
+  // An attempt that would begin later than that after the first one is not made; empty: it is.
+  std::optional<std::chrono::milliseconds> no_repeat_after = {};
 };
 
 // The wait before attempt number `attempt` (2 is the first repeat): uniform in [0, min(max, base * 2^(attempt

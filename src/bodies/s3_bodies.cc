@@ -84,7 +84,8 @@ struct S3Bodies::State {
         bucket_path(std::move(path_of_bucket)),
         name("the S3 bucket " + location.bucket + " at " + host_field(endpoint.origin)),
         custom(endpoint.custom),
-        reading(executor, endpoint, credentials, platform, http, retry),
+        reading(executor, endpoint, credentials, platform, for_reading(http, retry).http,
+                for_reading(http, retry).retry),
         writing(executor, std::move(endpoint), std::move(credentials), std::move(platform), std::move(http),
                 retry) {}
 

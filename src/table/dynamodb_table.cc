@@ -778,8 +778,9 @@ Result<std::unique_ptr<Table>> open_dynamodb_table(std::string name,
   Result<ServiceEndpoint> endpoint = resolve_endpoint("dynamodb", platform.environment);
   if (!endpoint) return endpoint.error();
   const auto credentials = default_credentials(executor, platform);
-  auto reading = std::make_unique<ServiceClient>(executor, *endpoint, credentials, platform, options.http,
-                                                 options.retry);
+  ReadingOptions patient = for_reading(options.http, options.retry);
+  auto reading = std::make_unique<ServiceClient>(executor, *endpoint, credentials, platform,
+                                                 std::move(patient.http), patient.retry);
   auto writing = std::make_unique<ServiceClient>(executor, *std::move(endpoint), credentials, platform,
                                                  std::move(options.http), options.retry);
   std::unique_ptr<Table> table =

@@ -16,6 +16,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -1194,6 +1195,14 @@ def a_server_that_is_not_there_is_told(cli):
     nowhere("meta", "/x").is_("failed", 1, code="unavailable").says("127.0.0.1:9")
 
 
+def a_server_that_says_nothing_is_given_up_after_about_ten_seconds(cli):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hanging = cli.with_environment(AWS_ENDPOINT_URL_DYNAMODB=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        began = time.monotonic()
+        hanging("meta", "/x").is_("failed", 1, code="unavailable").says("GetItem on dynamodb:")
+        between(5, time.monotonic() - began, 20)
+
+
 def the_protocol_works_on_dynamodb(cli):
     cli = cli.with_environment(
         FACETHEORY_TABLE="dynamodb:protocol-alone"
@@ -1443,6 +1452,7 @@ def main():
         a_table_that_does_not_exist_is_told_and_can_be_made: (),
         a_table_named_by_a_foreign_variable_is_warned_about: (),
         a_server_that_is_not_there_is_told: (),
+        a_server_that_says_nothing_is_given_up_after_about_ten_seconds: (),
         the_protocol_works_on_dynamodb: (),
         one_rule_chooses_the_stores: (),
         the_variable_of_the_specification_names_the_table_for_every_command: (table,),
