@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/base/letter_case.h"
 #include "facetheory/base/machine_memory.h"
 #include "facetheory/site/config_value.h"
 #include "facetheory/site/read_config.h"
@@ -264,6 +265,12 @@ TEST(Config, TheHeaderOfRequestIdsCanBeAnotherOrNone) {
   EXPECT_EQ(read(with_origin("request_id_header = \"X-Message-Id\"")).request_id_header, "x-message-id");
   EXPECT_EQ(read(with_origin("request_id_header = \"off\"")).request_id_header, "");
   EXPECT_THAT(refusal(with_origin("request_id_header = \"a b\"")), HasSubstr("no name of a header field"));
+  for (const char* other : {"Cookie", "host", "authorization", "content-length", "connection",
+                            "transfer-encoding", "te", "accept-language", "x-forwarded-for"}) {
+    EXPECT_THAT(refusal(with_origin("request_id_header = \"" + std::string(other) + "\"")),
+                HasSubstr("request_id_header: \"" + lower_case(other) + "\" says something else"));
+  }
+  EXPECT_EQ(read(with_origin("request_id_header = \"ticket\"")).request_id_header, "ticket");
 }
 
 TEST(Config, DeployAndPolicyVersionArePartsOfKeys) {

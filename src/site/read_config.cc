@@ -117,11 +117,57 @@ void read_boundary_headers(const ConfigValue& value, ConfigDraft& draft) {
   }
 }
 
+// What HTTP gives another meaning. A '-' at the end stands for all that begin so.
+constexpr auto kFieldsThatNameNoRequest = std::to_array<std::string_view>({"accept",
+                                                                           "accept-",
+                                                                           "access-control-",
+                                                                           "authorization",
+                                                                           "cache-control",
+                                                                           "connection",
+                                                                           "content-",
+                                                                           "cookie",
+                                                                           "cookie2",
+                                                                           "date",
+                                                                           "expect",
+                                                                           "forwarded",
+                                                                           "from",
+                                                                           "host",
+                                                                           "http2-settings",
+                                                                           "if-",
+                                                                           "keep-alive",
+                                                                           "max-forwards",
+                                                                           "origin",
+                                                                           "pragma",
+                                                                           "priority",
+                                                                           "proxy-authorization",
+                                                                           "proxy-connection",
+                                                                           "range",
+                                                                           "referer",
+                                                                           "sec-",
+                                                                           "set-cookie",
+                                                                           "te",
+                                                                           "trailer",
+                                                                           "transfer-encoding",
+                                                                           "upgrade",
+                                                                           "user-agent",
+                                                                           "via",
+                                                                           "x-forwarded-"});
+
 void read_request_id_header(const ConfigValue& value, ConfigDraft& draft) {
   if (value.is_text("off")) {
     draft.config.request_id_header.clear();
   } else {
-    assign(draft.config.request_id_header, value.field_name());
+    const auto name = value.field_name();
+    if (!name) return;
+    const auto says_something_else = [&name](std::string_view other) {
+      return other.ends_with('-') ? name->starts_with(other) : *name == other;
+    };
+    if (std::ranges::any_of(kFieldsThatNameNoRequest, says_something_else)) {
+      return value.problem(quoted_for_message(*name) +
+                           " says something else than which request it is; write a field of its own, such as "
+                           "\"x-request-id\", or \"off\"");
+    }
+    draft.config.request_id_header = *name;
   }
 }
 
