@@ -34,6 +34,9 @@ class Command {
   virtual std::string name() const = 0;  // "meta"; of a group, "lease acquire".
   virtual CommandHelp help() const = 0;
   virtual void declare(Arguments& arguments) = 0;
+  // Whether it makes an embedded table that is not there. To others that is a mistake: a folder with a slip in its
+  // name, or another working directory than the gateway's.
+  virtual bool makes_table() const { return false; }
   virtual Answer run(Session& session) = 0;
 };
 

@@ -182,6 +182,7 @@ class Explain final : public Command {
     }
     auto config = gateway_.load(session);
     if (!config) return misconfigured(config.error());
+    session.require_table();
     ExplainRequest request{*url_, headers_, peer_};
     if (!headers_.get("host") && !config->listen.empty())
       request.headers.add("Host",

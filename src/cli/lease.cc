@@ -18,6 +18,7 @@ const std::string kForHelp = "How long the lease lasts: whole seconds, 2s to 1h.
 class Acquire final : public Command {
  public:
   std::string name() const override { return "lease acquire"; }
+  bool makes_table() const override { return true; }
   CommandHelp help() const override {
     return {
         .summary = "Takes the lease of a page: who holds it may render and publish.",

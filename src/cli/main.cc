@@ -48,7 +48,7 @@ void occupy_standard_streams() {
 
 Answer run(const Invocation& invocation) {
   try {
-    Session session(invocation.options);
+    Session session(invocation.options, invocation.command->makes_table());
     return invocation.command->run(session);
   } catch (const Refusal& refusal) {
     return refusal.answer;

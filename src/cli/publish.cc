@@ -46,6 +46,7 @@ Result<std::string> read_file(const std::string& path) {
 class Publish final : public Command {
  public:
   std::string name() const override { return "publish"; }
+  bool makes_table() const override { return true; }
 
   CommandHelp help() const override {
     return {

@@ -23,6 +23,7 @@ namespace {
 class Regenerate final : public Command {
  public:
   std::string name() const override { return "regenerate"; }
+  bool makes_table() const override { return true; }
 
   CommandHelp help() const override {
     return {.summary = "Renders a page with a command of yours, if it needs to be.",

@@ -48,6 +48,7 @@ class OfRequest : public Command {
 class Claim final : public OfRequest {
  public:
   std::string name() const override { return "request claim"; }
+  bool makes_table() const override { return true; }
   CommandHelp help() const override {
     return {
         .summary = "Makes the record of a request, so that its work is done once.",

@@ -84,7 +84,17 @@ Page Session::page(const PageName& name) const {
   return page;
 }
 
+void Session::require_table() {
+  if (makes_table_ || !is_yet_to_be_made(stores().table.uri)) return;
+  throw Refusal{
+      failed(Error{ErrorCode::invalid, "there is no " + table_name() + ", and none was made (the table is " +
+                                           stores().table.uri + " by " + stores().table.why +
+                                           "): name the right one (--data, --table), or run this where the "
+                                           "gateway runs; `facetheory table create` makes a new one"})};
+}
+
 void Session::open(const std::string& bodies_uri) {
+  require_table();
   isr_.reset();  // One table is not opened twice.
   auto opened = BlockingIsr::open(stores().table.uri, bodies_uri);
   if (!opened) {

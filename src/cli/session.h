@@ -41,7 +41,9 @@ struct Refusal {
 
 class Session {
  public:
-  explicit Session(GlobalOptions options) : options_(std::move(options)) {}
+  // `makes_table`: an embedded table that is not there is made. Otherwise it is refused.
+  Session(GlobalOptions options, bool makes_table)
+      : options_(std::move(options)), makes_table_(makes_table) {}
 
   const GlobalOptions& options() const { return options_; }
   std::string tenant() const { return options_.tenant.value_or(""); }
@@ -53,6 +55,8 @@ class Session {
   Result<RequestVersion> request_version() const;
   std::string table_name();  // What opens each from anywhere: for people, and for programs that we start.
   std::string bodies_name();
+  // Refuses an embedded table that is not there, unless the command makes it. Opening the table does so, too.
+  void require_table();
 
   Page page(const PageName& name) const;
   // Serves commands that touch no bodies: none are opened.
@@ -63,6 +67,7 @@ class Session {
 
  private:
   const GlobalOptions options_;
+  const bool makes_table_;
   const Environment environment_ = Environment::of_process();
   std::optional<ChosenStores> stores_;
   std::unique_ptr<BlockingIsr> isr_;

@@ -37,6 +37,7 @@ Answer undescribed(Session& session, Answer why) {
 class Create final : public Command {
  public:
   std::string name() const override { return "table create"; }
+  bool makes_table() const override { return true; }
   CommandHelp help() const override {
     return {.summary = "Makes the table if it is not there.",
             .about =

@@ -1,10 +1,12 @@
 #include "facetheory/table/open_table.h"
 
+#include <cerrno>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <sys/stat.h>
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/whole_path.h"
@@ -15,6 +17,7 @@
 namespace facetheory {
 namespace {
 
+constexpr std::string_view kLmdb = "lmdb:";
 constexpr std::string_view kTableName = "FACETHEORY_CACHE_TABLE_NAME";
 constexpr std::string_view kTableNameAlias = "APPTHEORY_CACHE_TABLE_NAME";
 
@@ -55,7 +58,6 @@ Result<std::unique_ptr<Table>> open_table(std::string uri, const boost::asio::an
 }
 
 std::string complete_table_uri(const std::string& uri, const Environment& environment) {
-  constexpr std::string_view kLmdb = "lmdb:";
   if (uri == "dynamodb:") {
     auto name = environment.get(kTableName);
     if (!name) name = environment.get(kTableNameAlias);
@@ -63,6 +65,13 @@ std::string complete_table_uri(const std::string& uri, const Environment& enviro
   }
   if (!uri.starts_with(kLmdb)) return uri;
   return std::string(kLmdb) + whole_path(uri.substr(kLmdb.size()));
+}
+
+bool is_yet_to_be_made(const std::string& uri) {
+  if (!uri.starts_with(kLmdb) || uri == kLmdb) return false;
+  const std::string file = uri.substr(kLmdb.size()) + "/data.mdb";
+  struct stat status{};
+  return ::stat(file.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 }  // namespace facetheory

@@ -25,4 +25,8 @@ Result<std::unique_ptr<Table>> open_table(std::string uri, const boost::asio::an
 // path.
 std::string complete_table_uri(const std::string& uri, const Environment& environment);
 
+// Whether the URI names an embedded table (lmdb:) that nobody has made yet: opening it would make it. Of a table
+// elsewhere, and where that cannot be told, it is false.
+bool is_yet_to_be_made(const std::string& uri);
+
 }  // namespace facetheory

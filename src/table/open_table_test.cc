@@ -1,5 +1,6 @@
 #include "facetheory/table/open_table.h"
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -53,6 +54,17 @@ TEST_F(OpenTableTest, NamesTheAcceptedFormsWhenTheUriIsNone) {
     EXPECT_THAT(table.error().message, AllOf(HasSubstr("\"" + std::string(uri) + "\""),
                                              HasSubstr("lmdb:<directory>"), HasSubstr("dynamodb:<table>")));
   }
+}
+
+TEST_F(OpenTableTest, KnowsWhetherAnEmbeddedTableIsThere) {
+  const test::TemporaryDirectory directory;
+  const std::string uri = "lmdb:" + (directory.path() / "new" / "table").string();
+  EXPECT_TRUE(is_yet_to_be_made(uri));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "new"));
+  ASSERT_TRUE(open(uri));
+  EXPECT_FALSE(is_yet_to_be_made(uri));
+  for (const char* elsewhere : {"memory:", "dynamodb:pages", "lmdb:"})
+    EXPECT_FALSE(is_yet_to_be_made(elsewhere)) << elsewhere;
 }
 
 TEST_F(OpenTableTest, WantsADirectoryForLmdb) {

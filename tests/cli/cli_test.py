@@ -154,6 +154,7 @@ def words_after_two_dashes_are_taken_as_they_are(cli):
 
 
 def tokens_may_begin_with_a_dash(cli):
+    cli("table", "create").is_("done")
     cli("lease", "release", "/x", "--token", "-5").is_("lost", 3)
     cli("lease", "release", "/x", "--token=--json").is_("lost", 3)
     cli("publish", "/x", "--token", "[a,b]", "--body", cli.file("x"), "--revalidate", "60", "--etag", '"[a,b]"').is_(
@@ -263,6 +264,7 @@ def malformed_keys_and_names_are_refused(cli):
 
 def a_page_is_named_once(cli):
     pk = f"TENANT#acme#CACHE#{sha256('/x')}"
+    cli("table", "create").is_("done")
     cli("meta", "/x", "--pk", pk).is_("usage", 2).says("KEY or --pk")
     cli("meta", "--pk", pk).is_("missing", pk=pk, tenant="acme")
     cli("meta", "--pk", pk, "--tenant", "acme").is_("missing", pk=pk)
@@ -277,6 +279,7 @@ def a_table_or_bodies_that_cannot_be_is_refused(cli):
         "lmdb:<directory>", "FACETHEORY_TABLE"
     )
     cli("meta", "/x", "--table", "dynamodb:").is_("usage", 2).says("FACETHEORY_CACHE_TABLE_NAME")
+    cli("table", "create").is_("done")
     cli("get", "/x", "--bodies", "s3:").is_("usage", 2).says("FACETHEORY_ISR_BUCKET")
     cli.file("file")
     answer = cli("meta", "/x", "--table", "lmdb:file/table")
@@ -290,6 +293,54 @@ def the_environment_names_table_and_bodies(cli):
     same((cli.folder / "here/t").is_dir() and (cli.folder / "here/b").is_dir(), True)
     same((cli.folder / "facetheory-data").exists(), False)
     named("meta", "/x", "--table", "memory:").is_("missing")
+
+
+def a_table_that_is_not_there_is_made_by_commands_that_write_pages_alone(cli):
+    nowhere = cli.folder / "typo/nowhere"
+    page = ["/x", "--data", nowhere]
+    for words in (
+        ["table", "describe", *page[1:]],
+        ["lease", "refresh", *page, "--token", TOKEN],
+        ["lease", "release", *page, "--token", TOKEN],
+        ["lease", "show", *page],
+        ["meta", *page],
+        ["get", *page],
+        ["get", "--s3-key", "k", *page[1:]],
+        ["versions", *page],
+        ["rollback", *page, "VER#01J9ZQ6Y7N3F8G5C2B1A0X4T9W"],
+        ["pin", *page],
+        ["unpin", *page],
+        ["diff", *page, "VER#01J9ZQ6Y7N3F8G5C2B1A0X4T9W"],
+        ["list", *page[1:]],
+        ["request", "extend", *page, "--id", "r", "--token", TOKEN],
+        ["request", "complete", *page, "--id", "r", "--token", TOKEN, "--result", "k"],
+        ["request", "fail", *page, "--id", "r", "--token", TOKEN],
+        ["request", "show", *page, "--id", "r"],
+        ["invalidate", *page],
+        ["invalidate", *page, "--purge"],
+        ["invalidate", "--tag", "news", *page[1:]],
+        ["invalidate", "--whole-tenant", "acme", "--every-page", *page[1:]],
+        ["gc", *page[1:]],
+        ["gc", "--adopt", *page[1:]],
+        ["explain", *page, "--origin", "http://127.0.0.1:1"],
+    ):
+        cli(*words).is_("failed", 1, code="invalid").says(
+            f"there is no lmdb:{nowhere}/table, and none was made", "--data", "where the gateway runs"
+        )
+        same((words, nowhere.parent.exists()), (words, False))
+    cli("invalidate", "--tag", "news").is_("failed", 1).says("lmdb:facetheory-data/table by the default")
+    same((cli.folder / "facetheory-data").exists(), False)
+    for number, words in enumerate(
+        (
+            ["table", "create"],
+            ["lease", "acquire", "/x"],
+            ["request", "claim", "/x", "--id", "r"],
+            ["publish", "/x", "--token", TOKEN, "--body", cli.file("b"), "--revalidate", "60s"],
+            ["regenerate", "/x", "--revalidate", "60s", "--", "echo", "x"],
+        )
+    ):
+        cli(words[0], "--data", f"new-{number}", *words[1:])
+        same((words, (cli.folder / f"new-{number}/table/data.mdb").exists()), (words, True))
 
 
 def an_answer_that_cannot_be_written_is_a_failure(cli):
@@ -330,6 +381,7 @@ def a_key_is_computed_without_a_table(cli):
     cli("key", "--route", "/x", "--param", "ab").is_("usage", 2).says("--param: 'ab'")
     cli("key", "--tenant", "a", "--route", "no-slash").is_("usage", 2).says("--route")
     same((cli.folder / "facetheory-data").exists(), False)
+    cli("table", "create").is_("done")
     cli.plain("--json", "meta", "--pk", "CACHE#acme::/news/{slug}?slug=a").is_("missing", tenant="acme")
 
 
@@ -530,6 +582,7 @@ def a_render_in_steps_is_ordered_by_the_table_and_not_by_clocks(cli):
 
 
 def the_row_alone_is_judged_by_meta_and_all_by_get(cli):
+    cli("table", "create").is_("done")
     cli("meta", "/x").is_("missing", pk=f"CACHE#{sha256('/x')}")
     cli("get", "/x").is_("missing", 1).says("is missing", "facetheory regenerate")
     same(cli.plain("get", "/x").out, b"")
@@ -672,6 +725,7 @@ def pages_with_nothing_in_common_are_compared_too(cli):
 
 
 def versions_that_are_not_there_are_told(cli):
+    cli("table", "create").is_("done")
     cli("versions", "/x").is_("done", versions=[])
     cli("rollback", "/x", "VER#nothing").is_("missing", 1).says("VER#nothing", "facetheory versions")
     cli("rollback", "/x").is_("usage", 2).says("VERSION is missing")
@@ -794,6 +848,7 @@ def a_table_that_cannot_be_reached_is_described_as_far_as_it_is_known(cli):
 
 
 def a_page_is_invalidated_once_and_for_all(cli):
+    cli("table", "create").is_("done")
     cli("invalidate", "/x").is_("nothing", had_page=False, had_lease=False)
     same(cli("table", "describe")["items"], 0)
     published = cli.publish("/x")
@@ -957,6 +1012,7 @@ def a_pass_that_is_interrupted_prints_its_cursor(cli):
 
 
 def what_belongs_to_a_pass_over_every_page_is_refused_without_one(cli):
+    cli("table", "create").is_("done")
     for words in (["--dry-run"], ["--rate", "5"], ["--limit", "5"], ["--after", "start"]):
         cli("invalidate", "--tag", "news", *words).is_("usage", 2).says("--every-page")
     cli("invalidate", "/x", "--every-page").is_("usage", 2).says("--every-page")
@@ -1301,10 +1357,11 @@ def one_rule_chooses_the_stores(cli):
     cli.file("empty.toml", b"origin = 'http://127.0.0.1:1'\n")
     here = str(cli.folder.resolve())
     for words, environment, table, table_by, bodies, bodies_by in CHOICES:
-        answer = unnamed(cli, **environment)("table", "describe", *words).is_(
-            "done", table_by=table_by, bodies=bodies.replace("HERE", here), bodies_by=bodies_by
-        )
-        same(answer["uri"].replace("lmdb:./", "lmdb:"), table.replace("HERE", here))
+        for command in ("create", "describe"):
+            answer = unnamed(cli, **environment)("table", command, *words).is_(
+                "done", table_by=table_by, bodies=bodies.replace("HERE", here), bodies_by=bodies_by
+            )
+            same(answer["uri"].replace("lmdb:./", "lmdb:"), table.replace("HERE", here))
     # The gateway, by the same rule, of a file that is right in all of it.
     cli.file("facetheory.toml", b"origin = 'http://127.0.0.1:1'\ntable = 'lmdb:of-file/t'\nbodies = 'file:of-file/b'\n")
     for words, environment, table, bodies in (
@@ -1406,6 +1463,7 @@ def gc_deletes_nothing_that_belongs_to_another_table(cli, table):
 def bodies_can_be_adopted(cli):
     owner = cli.with_environment(FACETHEORY_TABLE="lmdb:theirs")
     owner.publish("/x", body=b"theirs")
+    cli("table", "create").is_("done")
     cli("gc", "--grace", "0").is_("failed", 1).says("--adopt")
     cli("gc", "--adopt", "--dry-run").is_("usage", 2).says("--dry-run")
     cli("gc", "--grace", "0", "--adopt").is_("done", bodies_recorded=1)
