@@ -45,6 +45,8 @@ void PageOptions::declare(Arguments& arguments) {
       "One more condition besides the lease: META's version is N (0: it has none), or its generated_at is "
       "older.",
       Arguments::Times::any);
+  arguments.flag("--allow-empty", allow_empty_,
+                 "The page may be empty. Otherwise that is a mistake, unless --status is 204, 205 or 3xx.");
 }
 
 Result<void> PageOptions::take_header(const std::string& value) {
@@ -132,6 +134,13 @@ Result<void> PageOptions::check() const {
         std::to_string(revalidate_.count()) + "s");
   }
   return {};
+}
+
+Result<void> PageOptions::check_content(std::string_view bytes, const std::string& what) const {
+  const std::int64_t status = status_.value_or(200);
+  const bool has_no_content = status == 204 || status == 205 || (status >= 300 && status < 400);
+  if (!bytes.empty() || allow_empty_ || has_no_content) return {};
+  return refused(what + "; if an empty page is meant, say so with --allow-empty");
 }
 
 Rendered PageOptions::rendered(std::string bytes) const {

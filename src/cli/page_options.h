@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,10 @@ class PageOptions {
   // Checks after parsing whether the options go together.
   Result<void> check() const;
 
+  // Refuses a page without a byte, which is what a renderer that went wrong leaves behind: unless --allow-empty says
+  // that it is meant, or its status is one whose answers have no content (204, 205, 3xx). `what` names where it came
+  // from.
+  Result<void> check_content(std::string_view bytes, const std::string& what) const;
   Rendered rendered(std::string bytes) const;
   PublishOptions publish_options() const;
   PublishPolicy policy() const;
@@ -39,6 +44,7 @@ class PageOptions {
   std::optional<std::string> content_type_;
   std::vector<std::string> tags_;
   PublishOptions guards_;
+  bool allow_empty_ = false;
 };
 
 // `what` names where the page came from.

@@ -100,6 +100,10 @@ class Publish final : public Command {
     if (*id) options.request = RequestToComplete{.id = **id, .owner_token = owner_};
     Result<std::string> bytes = read_file(body_);
     if (!bytes) return failed(bytes.error());
+    const std::string empty =
+        (body_ == "-" ? "stdin (--body -)" : "the file '" + body_ + "' (--body)") + " is empty";
+    if (const Result<void> content = options_.check_content(*bytes, empty); !content)
+      return failed(content.error());
 
     const Result<PublishOutcome> outcome = session.isr_with_bodies().publish(
         Lease{.page = page, .token = token_}, options_.rendered(*std::move(bytes)), std::move(options));

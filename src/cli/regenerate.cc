@@ -32,8 +32,8 @@ class Regenerate final : public Command {
                 "of --id, takes the "
                 "lease, runs COMMAND (no shell) while keeping the lease alive, and publishes what it prints, "
                 "in the "
-                "order that loses nothing. A command that fails publishes nothing and makes everybody wait a "
-                "little; "
+                "order that loses nothing. A command that fails, or prints nothing at all, publishes nothing "
+                "and makes everybody wait a little; "
                 "one whose lease is lost is stopped; Ctrl-C stops it and gives the lease back. One that "
                 "cannot be "
                 "started backs nobody off. If this program is killed, COMMAND is killed with all that it has "
@@ -48,7 +48,9 @@ class Regenerate final : public Command {
                 {"fresh", 0, "Nothing was to be done."},
                 {"regenerated", 0, "COMMAND ran and its output is the page; with META's fields."},
                 {"replayed", 0, "The request of --id was done before; result_s3_key is what came of it."},
-                {"failed", 1, "COMMAND failed; nothing was published. Nobody tries again before retry_at."},
+                {"failed", 1,
+                 "COMMAND failed, or printed nothing without --allow-empty; nothing was published. Nobody "
+                 "tries again before retry_at."},
                 {"held", 3,
                  "Somebody else renders the page (or renders failed and everybody waits); see --wait."},
                 {"in_progress", 3, "Somebody else works on the request of --id."},
@@ -111,6 +113,9 @@ class Regenerate final : public Command {
         throw boost::system::system_error(boost::asio::error::operation_aborted);
       }
       if (!ran.output) return std::move(ran.output).error();
+      const std::string empty = "'" + command_.front() + "' ended well and printed nothing";
+      if (const Result<void> checked = options_.check_content(*ran.output, empty); !checked)
+        return checked.error();
       return options_.rendered(*std::move(ran.output));
     };
     const Result<RegenerateOutcome> outcome =

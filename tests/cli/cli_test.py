@@ -494,9 +494,8 @@ def a_page_is_published_and_read(cli):
         s3_key=published["s3_key"],
         sha256=hashlib.sha256("<p>é</p>".encode()).hexdigest(),
     )
-    cli("publish", "/x", "--token", lease["lease_token"], "--body", "-", "--revalidate", "60s").is_("lost", 3).says(
-        "acquire a new one"
-    )
+    again = ["publish", "/x", "--token", lease["lease_token"], "--body", "-", "--revalidate", "60s"]
+    cli(*again, stdin=b"again").is_("lost", 3).says("acquire a new one")
 
 
 def without_etag_and_type_a_page_gets_them(cli):
@@ -512,11 +511,22 @@ def bytes_of_any_kind_are_kept(cli):
     same(cli.plain("get", "/x").out, body)
     answer = cli("get", "/x").is_("fresh")
     same((base64.b64decode(answer["body_base64"]), "body" in answer), (body, False))
-    cli.publish("/empty", body=b"")
+    cli.publish("/empty", "--allow-empty", body=b"")
     same(cli.plain("get", "/empty").out, b"")
     cli("get", "/empty").is_("fresh", body="")
     cli.publish("/control", body=b"\x00\x1b[2J\n")
     cli("get", "/control").is_("fresh", body="\x00\x1b[2J\n")
+
+
+def an_empty_body_is_published_only_if_that_is_meant(cli):
+    token = cli("lease", "acquire", "/x")["lease_token"]
+    publish = ["publish", "/x", "--token", token, "--revalidate", "60s", "--body"]
+    cli(*publish, "-").is_("failed", 1, code="invalid").says("stdin (--body -) is empty", "--allow-empty")
+    cli(*publish, cli.file("none", b"")).is_("failed", 1).says("the file 'none' (--body) is empty")
+    cli("lease", "show", "/x").is_("held")  # It can still be published.
+    moved = ["--status", "301", "--header", "Location: /y"]
+    cli(*publish, "-", *moved).is_("published")
+    cli("get", "/x").is_("fresh", status=301, body="")
 
 
 def a_body_that_cannot_be_read_or_is_too_large_is_refused(cli):
@@ -1434,9 +1444,8 @@ def gc_deletes_nothing_that_belongs_to_another_table(cli, table):
                 same("lmdb:" in answer.err, known)  # Whose they are, where that is known.
         if known:
             token = stranger("lease", "acquire", "/mine")["lease_token"]
-            stranger("publish", "/mine", "--token", token, "--body", "-", "--revalidate", "60s").is_("failed", 1).says(
-                "belongs to the table lmdb:"
-            )
+            publish = ["publish", "/mine", "--token", token, "--body", "-", "--revalidate", "60s"]
+            stranger(*publish, stdin=b"mine").is_("failed", 1).says("belongs to the table lmdb:")
             stranger("regenerate", "/other", "--revalidate", "60s", "--", "touch", "rendered").is_("failed", 1).says(
                 "belongs to the table lmdb:"
             )

@@ -394,9 +394,19 @@ def a_version_that_is_left_out_is_the_configured_one(cli):
     cli("key", "/x", "--deploy-id", "d", "--config", "other.toml").is_("usage", 2).says("other.toml:1:", "deploy_id")
 
 
-def an_empty_page_is_a_page(cli):
-    cli("regenerate", "/x", "--revalidate", "1h", "--", "true").is_("regenerated")
+def an_empty_page_is_a_page_if_it_is_meant(cli):
+    cli("regenerate", "/x", "--revalidate", "1h", "--allow-empty", "--", "true").is_("regenerated")
     same((cli.plain("get", "/x").code, cli.plain("get", "/x").out), (0, b""))
+    cli("regenerate", "/moved", "--revalidate", "1h", "--status", "301", "--", "true").is_("regenerated")
+
+
+def a_command_that_prints_nothing_has_failed(cli):
+    cli.publish("/x", "--revalidate", "1s")
+    cli("invalidate", "/x").is_("invalidated")
+    answer = cli("regenerate", "/x", "--revalidate", "1h", "--", "true").is_("failed", 1)
+    answer.says("'true' ended well and printed nothing", "--allow-empty", "nothing was published", "everybody waits")
+    same(cli.plain("get", "/x").out, b"<h1>Hello</h1>\n")
+    cli("regenerate", "/x", "--revalidate", "1h", "--wait", "--", "echo", "page").is_("regenerated")
 
 
 CASES = [

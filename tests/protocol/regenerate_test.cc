@@ -430,7 +430,10 @@ TEST_P(RegenerateTest, GivesItsTurnBackWhenTheRequestWasTakenOverBeforeIt) {
     EXPECT_TRUE(turn.expired()) << "it would wait for itself";
     if (++turns == 1) {
       advance(seconds(20));
-      claimed("r1", text("REQ#r1", "request_hash").value_or(""));
+      const Isr plain{*plain_.table, *plain_.bodies, clock_, random_, {}};
+      auto row = co_await get_request(plain, page_, "r1");
+      auto theirs = co_await claim(plain, page_, "r1", (*row)->request_hash, seconds(30), {});
+      EXPECT_TRUE(theirs && std::holds_alternative<RequestClaim>(*theirs));
     }
     auto taken = std::make_shared<int>(turns);
     turn = taken;
