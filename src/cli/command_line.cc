@@ -186,6 +186,21 @@ struct Parser {
     return found == leaves.end() ? nullptr : &*found;
   }
 
+  // `--token $EMPTY --result k` in a shell: the name of the next option would be taken for the value. Empty: no option
+  // of this command is followed by another one's name in the place of its value.
+  static std::string option_as_value(const CLI::App& app, const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      const CLI::Option* option = words[i].starts_with("--") ? app.get_option_no_throw(words[i]) : nullptr;
+      if (option == nullptr || option->get_items_expected_min() == 0) continue;
+      const std::string& value = words[++i];
+      const std::string name = value.substr(0, value.find('='));
+      if (!name.starts_with("--") || app.get_option_no_throw(name) == nullptr) continue;
+      return words[i - 1] + " needs a value, and is followed by the option " + name +
+             "; if that is its value, write " + words[i - 1] + "=" + value;
+    }
+    return {};
+  }
+
   std::map<std::string, std::string> implied_values() const {
     std::map<std::string, std::string> implied;
     for (const Leaf& leaf : leaves) {
@@ -252,10 +267,24 @@ struct Parser {
     return usage(message + "; see: " + words_of(deepest()) + " --help");
   }
 
+  Answer misunderstood(const CLI::ParseError& error, const std::vector<std::string>& words) {
+    const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::vector<std::string> extras = root.remaining(true);
+    const bool has_unknown_option = has_extras && !extras.empty() && extras.front().starts_with("--");
+    // A name that was taken for a value makes the word that follows it look wrong.
+    const std::string mistaken = has_unknown_option ? "" : option_as_value(deepest(), words);
+    if (!mistaken.empty()) return refusal(mistaken);
+    if (has_extras) return not_expected();
+    const std::string what = error.what();
+    const bool lacks_value = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    return refusal(lacks_value ? what.substr(0, what.find(':')) + " needs a value" : what);
+  }
+
   std::variant<Invocation, Answer> parse(std::vector<std::string> words) {
     const auto dashes = std::find(words.begin(), words.end(), "--");
     const std::vector<std::string> tail(dashes == words.end() ? dashes : dashes + 1, words.end());
     std::vector<std::string> line = prepared({words.begin(), dashes}, implied_values());
+    const std::vector<std::string> in_order = line;
     std::reverse(line.begin(), line.end());
     try {
       root.parse(std::move(line));
@@ -266,6 +295,8 @@ struct Parser {
       }
       Leaf* const leaf = leaf_of(deepest());
       if (leaf == nullptr) return incomplete();
+      if (const std::string mistaken = option_as_value(*leaf->app, in_order); !mistaken.empty())
+        return refusal(mistaken);
       std::map<std::string, bool> given;
       for (const CLI::Option* option : leaf->app->get_options({})) {
         if (option->count() > 0) given[option->get_name()] = true;
@@ -274,13 +305,8 @@ struct Parser {
       return Invocation{leaf->command, options};
     } catch (const CLI::CallForHelp&) {
       return help();
-    } catch (const CLI::ExtrasError&) {
-      return not_expected();
-    } catch (const CLI::ArgumentMismatch& error) {
-      const std::string what = error.what();
-      return refusal(what.substr(0, what.find(':')) + " needs a value");
     } catch (const CLI::ParseError& error) {
-      return refusal(error.what());
+      return misunderstood(error, in_order);
     }
   }
 };

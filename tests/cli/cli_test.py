@@ -162,6 +162,20 @@ def tokens_may_begin_with_a_dash(cli):
     )
 
 
+def the_name_of_an_option_is_no_value(cli):
+    cli("table", "create").is_("done")
+    cli("request", "complete", "/x", "--id", "r", "--token", "--result", "k").is_("usage", 2).says(
+        "--token needs a value, and is followed by the option --result", "write --token=--result"
+    )
+    cli("lease", "release", "/x", "--token", "--json").is_("usage", 2).says("--token needs a value")
+    cli("lease", "release", "/x", "--token", "--help").is_("usage", 2).says("followed by the option --help")
+    cli("request", "show", "/x", "--id", "--tenant=a").is_("usage", 2).says("followed by the option --tenant;")
+    cli("meta", "/x", "--tenant", "--pk", "y").is_("usage", 2).says("--tenant needs a value")
+    cli("request", "complete", "/x", "--id", "r", "--token=--result", "--result", "k").is_("lost", 3)
+    cli("lease", "release", "/x", "--token", "--no-option").is_("lost", 3)
+    cli("lease", "release", "/x", "--token", "--result").is_("lost", 3)  # An option of another command.
+
+
 # --- Bad input ---
 
 
