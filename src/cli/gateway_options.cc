@@ -1,7 +1,10 @@
 #include "facetheory/cli/gateway_options.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "facetheory/base/shown_text.h"
 #include "facetheory/site/read_config.h"
 
 namespace facetheory {
@@ -19,14 +22,22 @@ Result<void> GatewayOptions::set_demo_origin(std::string url) {
   return {};
 }
 
-Result<Config> GatewayOptions::load(const Session& session) const {
+Result<Config> GatewayOptions::load(const Session& session) {
   ConfigFlags flags = flags_;
   flags.data = session.options().data;
   flags.table = session.options().table;
   flags.bodies = session.options().bodies;
   const Environment environment = Environment::of_process();
   const std::string file = session.config_file();
-  if (session.has_config_file()) return load_config(file, environment, flags);
+  std::error_code failure;
+  if (had_file_ && !std::filesystem::exists(file, failure) && !failure) {
+    return Error{ErrorCode::invalid,
+                 without_controls(file) + ": there is no such file any more; put it back"};
+  }
+  if (session.has_config_file()) {
+    had_file_ = true;
+    return load_config(file, environment, flags);
+  }
   return read_config("", file, environment, flags);
 }
 

@@ -16,8 +16,9 @@ class GatewayOptions {
  public:
   void declare(Arguments& arguments);
 
-  // Reads what the file, the environment and the options say now; `invalid` names what is wrong.
-  Result<Config> load(const Session& session) const;
+  // Reads what the file, the environment and the options say now; `invalid` names what is wrong. A file that was there
+  // once is wanted from then on.
+  Result<Config> load(const Session& session);
 
   bool demo() const { return demo_; }
   // Instead of one that is named; `invalid` if there is one.
@@ -26,6 +27,7 @@ class GatewayOptions {
  private:
   ConfigFlags flags_;
   bool demo_ = false;
+  bool had_file_ = false;
 };
 
 }  // namespace facetheory

@@ -56,10 +56,12 @@ class Serve final : public Command {
         .examples = {"facetheory serve --origin http://127.0.0.1:3000",
                      "facetheory serve --config /etc/facetheory.toml --check-config",
                      "facetheory serve --demo --listen 127.0.0.1:8081"},
-        .outcomes = {{"stopped", 0,
-                      "By a signal. What limits.drain_timeout cut short is told on stderr, and how many "
-                      "connections that were (connections_cut)."},
-                     {"ok", 0, "With --check-config: the configuration is good."}}};
+        .outcomes = {
+            {"stopped", 0,
+             "By a signal. What limits.drain_timeout cut short is told on stderr, and how many "
+             "connections that were (connections_cut). A second signal while it stops ends it at once, as "
+             "signals do: 143 for SIGTERM, 130 for SIGINT."},
+            {"ok", 0, "With --check-config: the configuration is good."}}};
   }
 
   void declare(Arguments& arguments) override {

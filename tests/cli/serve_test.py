@@ -83,6 +83,23 @@ def a_reload_that_fails_names_every_mistake_on_a_line_of_its_own(cli):
     same(said[2].startswith("facetheory.toml:5:11: origins.web.ca_file: nowhere.pem cannot be loaded: "), True)
 
 
+def a_reload_without_the_file_that_was_there_keeps_the_configuration(cli):
+    for words in ([], ["--config", "facetheory.toml"]):
+        cli.file("facetheory.toml", ORIGIN.encode())
+        with Gateway(cli, *words) as gateway:
+            (cli.folder / "facetheory.toml").unlink()
+            gateway.process.send_signal(signal.SIGHUP)
+            said = next_lines(gateway, 2)
+            same(gateway.get("/")[0], 502)
+        same(said[0], "facetheory: not reloaded, the configuration stays as it was:\n")
+        same(said[1], "facetheory.toml: there is no such file any more; put it back\n")
+
+
+def its_help_tells_what_a_second_signal_does(cli):
+    text = " ".join(cli.plain("serve", "--help").out.decode().split())
+    same("A second signal while it stops ends it at once, as signals do: 143 for SIGTERM" in text, True)
+
+
 def what_a_log_that_cannot_be_written_costs_is_told_and_counted(cli):
     cli.file("facetheory.toml", ORIGIN.encode())
     for redirection, why in ((">/dev/full", "No space left on device"), (">&-", "stdout is closed")):
