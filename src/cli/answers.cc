@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace facetheory {
+namespace {
+
+// Nothing, where nothing was said.
+std::string in_brackets(const std::optional<std::string>& text) {
+  return text && !text->empty() ? " (" + *text + ")" : "";
+}
+
+}  // namespace
 
 Answer done(std::string outcome, Fields fields) {
   return Answer{.exit = kDone, .outcome = std::move(outcome), .fields = std::move(fields)};
@@ -114,8 +122,8 @@ Answer answer_of(const Page& page, const LeaseHeld& held, std::int64_t now) {
   std::string message;
   if (held.lock.failures > 0) {
     message = "the last " + std::to_string(held.lock.failures) + " render(s) of " + to_string(page) +
-              " failed" + (held.lock.last_error ? " (" + *held.lock.last_error + ")" : "") +
-              "; everybody waits until " + when(held.until, now);
+              " failed" + in_brackets(held.lock.last_error) + "; everybody waits until " +
+              when(held.until, now);
   } else {
     message = "the lease of " + to_string(page) + " is held until " + when(held.until, now) +
               (held.lock.owner ? " by " + *held.lock.owner : "") + "; try again then";
@@ -186,8 +194,7 @@ Answer answer_of(const Page& page, const RequestMismatch& mismatch) {
 Answer answer_of(const Page& page, const RequestFailed& request) {
   return somebody_else("failed", request_fields(page, request.row),
                        "the request for " + to_string(page) + " has failed for good" +
-                           (request.row.error ? " (" + *request.row.error + ")" : "") +
-                           "; choose another --id");
+                           in_brackets(request.row.error) + "; choose another --id");
 }
 
 }  // namespace facetheory

@@ -1,4 +1,5 @@
 // facetheory get
+#include <string_view>
 #include <utility>
 
 #include <openssl/evp.h>
@@ -11,6 +12,8 @@
 
 namespace facetheory {
 namespace {
+
+constexpr std::string_view kHeals = "regenerating the page heals it";
 
 std::string base64(const std::string& bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL ends it with NUL.
@@ -67,7 +70,8 @@ class Get final : public Command {
     if (!body) {
       Error error = std::move(body).error();
       if (error.code == ErrorCode::corrupt) {
-        error.message += "; regenerating the page heals it (facetheory regenerate --force)";
+        if (error.message.find(kHeals) == std::string::npos) error.message += "; " + std::string(kHeals);
+        error.message += " (facetheory regenerate --force)";
       }
       return failed(error);
     }

@@ -84,6 +84,8 @@ class ListCommand final : public Command {
       groups.push_back({Field{"tenant", tenant}, Field{"pages", std::move(rows)}});
     }
     Answer answer = done("done", {Field{"tenants", std::move(groups)}});
+    if (count == 0 && !session.options().json)
+      answer.message = state_ || session.options().tenant ? "no pages that are so" : "no pages";
     answer.text = std::move(text);
     return answer;
   }

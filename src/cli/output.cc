@@ -66,6 +66,17 @@ bool is_time(std::string_view name) {
   return name.ends_with("_at") || name == "ttl";
 }
 
+// A mark is in force as soon as it is written. Its time is ahead, because other machines' clocks may be.
+bool is_of_mark(std::string_view name) {
+  return name == "invalidated_at" || name == "purged_at";
+}
+
+std::string when_marked(std::int64_t epoch_seconds, std::int64_t now) {
+  if (epoch_seconds <= now) return when(epoch_seconds, now);
+  return utc(epoch_seconds) + " (in force now; " + std::to_string(epoch_seconds - now) +
+         " s ahead, since clocks may differ)";
+}
+
 void write_lines(const Fields& fields, std::int64_t now, const std::string& indent, std::string& text) {
   std::size_t width = 0;
   for (const Field& field : fields)
@@ -83,7 +94,8 @@ void write_lines(const Fields& fields, std::int64_t now, const std::string& inde
     text.append(width - field.name.size() + 2, ' ');
     if (const auto* number = std::get_if<std::int64_t>(&field.value)) {
       text += std::to_string(*number);
-      if (is_time(field.name) && *number > 0) text += "  " + when(*number, now);
+      if (is_time(field.name) && *number > 0)
+        text += "  " + (is_of_mark(field.name) ? when_marked : when)(*number, now);
     } else if (const auto* flag = std::get_if<bool>(&field.value)) {
       text += *flag ? "yes" : "no";
     } else if (const auto* value = std::get_if<std::string>(&field.value)) {

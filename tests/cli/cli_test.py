@@ -633,6 +633,24 @@ def people_get_text(cli):
     same(cli.plain("meta", "/y").out.decode().startswith("missing\n"), True)
 
 
+def a_mark_is_in_force_although_its_time_is_ahead(cli):
+    cli.publish("/x", "--tag", "a")
+    for words, field in (([], "invalidated_at"), (["--purge"], "purged_at")):
+        text = cli.plain("invalidate", "--tag", "a", *words).out.decode()
+        wording = r" UTC \(in force now; \d s ahead, since clocks may differ\)$"
+        same((re.search(rf"^{field} .*{wording}", text, re.MULTILINE) is not None, text), (True, text))
+
+
+def a_table_without_pages_says_so_to_people(cli):
+    cli("table", "create")
+    answer = cli.plain("list")
+    same((answer.code, answer.out, answer.err), (0, b"", "facetheory: no pages\n"))
+    same(cli("list").is_("done", tenants=[]).err, "")
+    cli.publish("/x")
+    same(cli.plain("list").err, "")
+    same(cli.plain("list", "--state", "stale").err, "facetheory: no pages that are so\n")
+
+
 def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
     cli = cli.with_environment(FACETHEORY_BODIES="file:bodies")
     cli.publish("/first")  # With it comes the object by which table and bodies know each other.
@@ -647,7 +665,8 @@ def a_body_that_vanished_or_is_damaged_is_told_and_healed(cli):
         same(len(paths), 1)
         paths[0].chmod(0o600)
         harm(paths[0])
-        cli("get", key).is_("failed", 1, code="corrupt").says("regenerating the page heals it")
+        failed = cli("get", key).is_("failed", 1, code="corrupt").says("regenerating the page heals it (facetheory")
+        same(failed.err.count("heals"), 1)
         same((cli.plain("get", key).code, cli.plain("get", key).out), (1, b""))
         cli("meta", key).is_("fresh")
         cli("regenerate", key, "--revalidate", "60s", "--", "echo", "healed").is_("regenerated")
@@ -826,8 +845,11 @@ def requests_are_handed_back_or_given_up(cli):
         "request", "fail", "/x", "--id", "r", "--token", second["owner_token"], "--final", "--error", "no such page"
     ).is_("given_up", status="FAILED", retryable=False)
     cli("request", "claim", "/x", "--id", "r").is_("failed", 3, status="FAILED", error="no such page").says(
-        "for good", "no such page"
+        "for good (no such page); choose"
     )
+    claim = cli("request", "claim", "/x", "--id", "silent").is_("claimed")
+    cli("request", "fail", "/x", "--id", "silent", "--token", claim["owner_token"], "--final").is_("given_up")
+    cli("request", "claim", "/x", "--id", "silent").is_("failed", 3).says("has failed for good; choose another --id")
     cli("request", "claim", "/x", "--id", "r", "--input", "a=b").is_("mismatch", 3)
 
 
