@@ -380,6 +380,19 @@ MISTAKES = [
         "if (before_)",
     ),
     Mistake(
+        "waiting for a turn with one in hand",
+        "isr/regenerate.cc",
+        "turn_.reset();  // Before the next one is waited for, which might be this.",
+        "",
+        protocol("*RegenerateTest*/memory"),
+    ),
+    Mistake(
+        "storing what a confirmation with a cookie has confirmed",
+        "gateway/origin_render.cc",
+        "if (!sets_cookie && confirms(",
+        "if (confirms(",
+    ),
+    Mistake(
         "trimming the page from before among its own copies",
         "isr/publish.cc",
         "return has_its_body(*version_) || std::any_of(std::next(row), versions_.rend(), has_its_body);",

@@ -140,14 +140,15 @@ class Explain final : public Command {
         .examples = {"facetheory explain http://127.0.0.1:8080/news/42",
                      "facetheory explain /news/42 --config /etc/facetheory.toml --header 'Host: example.com'",
                      "facetheory explain /account --header 'Cookie: session=1' --json | jq -r .next"},
-        .outcomes = {
-            {"hit", 0, "The page, from the store."},
-            {"stale", 0, "The stale page at once; it is rendered in the background."},
-            {"wait", 0, "What a render makes, for which it waits."},
-            {"back_off", 0, "The last render failed and none is tried now: the stale page, or an error."},
-            {"pass", 0, "What the origin answers to the request itself; nothing is stored."},
-            {"absent", 0, "An error: only-if-cached, and nothing is there."},
-            {"refused", 0, "An error, before anything is looked up."}}};
+        .outcomes = {{"hit", 0, "The page, from the store."},
+                     {"stale", 0, "The stale page at once; it is rendered in the background."},
+                     {"wait", 0, "What a render makes, for which it waits."},
+                     {"back_off", 0,
+                      "The last render failed and none is tried now: the stale page, or what the origin "
+                      "answers to the request itself."},
+                     {"pass", 0, "What the origin answers to the request itself; nothing is stored."},
+                     {"absent", 0, "An error: only-if-cached, and nothing is there."},
+                     {"refused", 0, "An error, before anything is looked up."}}};
   }
 
   void declare(Arguments& arguments) override {

@@ -97,8 +97,10 @@ void say_what_it_waits_for(Explanation& told, const PagePolicy& policy, const St
       stale.on_failure ? "the stale page" : "an error, since there is no page that may be served then";
   if (lock != nullptr && lock->is_backoff()) {
     told.next = NextAnswer::back_off;
-    told.sentence = otherwise + ", at once: " + why_nobody_renders(*lock) + ", and nobody tries again " +
-                    for_seconds(*lock->lease_expires_at, now);
+    told.sentence =
+        (stale.on_failure ? "the stale page, at once: " : "what the origin answers to it, not stored: ") +
+        why_nobody_renders(*lock) + ", and nobody renders the page again " +
+        for_seconds(*lock->lease_expires_at, now);
     return;
   }
   if (lock != nullptr && stale.while_rendered && policy.on_contention == OnContention::serve_stale) {

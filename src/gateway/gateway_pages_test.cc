@@ -153,6 +153,25 @@ TEST(GatewayPages, APageThatTheOriginConfirmsIsRenewed) {
   ASSERT_THAT(bed.origin.requests("/a"), SizeIs(2));
 }
 
+// The cookie is the visitor's, who would not get it with a page that is merely confirmed.
+TEST(GatewayPages, AConfirmationThatSetsACookieIsAskedForWholeAndNotStored) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\n");
+  bool with_cookie = false;
+  bed.origin.answer("/a", [&](const ServerRequest& request) {
+    Headers fields{{"ETag", "\"v1\""}};
+    if (with_cookie) fields.add("Set-Cookie", "id=1");
+    return answer_of(request.headers.get("if-none-match") ? 304 : 200, std::move(fields), "page");
+  });
+  EXPECT_EQ(bed.get("/a").state(), "miss");
+  with_cookie = true;
+  bed.clock.advance(11s);
+  const Reply mine = bed.get("/a");
+  EXPECT_EQ(mine.state(), "uncached");
+  EXPECT_EQ(mine.body, "page");
+  EXPECT_EQ(mine.field("set-cookie"), "id=1");
+  EXPECT_EQ(bed.get("/a").state(), "pass");
+}
+
 TEST(GatewayPages, WhatIsForOneClientIsNotStored) {
   GatewayBed bed;
   for (const Headers& headers : {Headers{{"Set-Cookie", "id=1"}}, Headers{{"Cache-Control", "private"}},

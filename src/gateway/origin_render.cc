@@ -136,14 +136,16 @@ class OriginRendering {
       timing.answered(304);
       if (!previous)
         co_return Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
-      if (confirms(head->headers, *validators, times_.received_at)) {
+      // A cookie is for one client alone: the answer that has it is that client's, whole.
+      const bool sets_cookie = head->headers.get("set-cookie").has_value();
+      if (!sets_cookie && confirms(head->headers, *validators, times_.received_at)) {
         ending_ = Ending::whole;
         const bool stale = is_called_stale(head->headers);
         Rendered page = renewed(*previous, *std::move(head));
         if (stale) call_stale(page);
         co_return page;
       }
-      previous.reset();  // It spoke of another page: ask for this one, whole.
+      previous.reset();  // It spoke of another page, or is for one client: ask for this one, whole.
     }
   }
 

@@ -46,7 +46,8 @@ Task<Result<WriteOutcome>> write_repeatedly(const Isr& isr, Write write, Durabil
   }
 }
 
-Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::function<std::vector<TransactItem>()> make) {
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr,
+                                             std::function<std::vector<TransactItem>()> make) {
   std::vector<TransactItem> items = make();
   std::string client_token = uuid_v4(isr.random);
   bool echo = false;

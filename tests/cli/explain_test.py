@@ -184,12 +184,13 @@ def after_a_failure_the_end_of_the_back_off_and_its_cause_are_told(cli):
         lock = row(answer, "LOCK")
         same((lock["back_off"], lock["failures"]), (True, 1))
         for part in (
-            "an error",
+            "what the origin answers to it, not stored: ",
             "500" if "500" in lock["last_error"] else lock["last_error"],
-            "nobody tries again for ",
+            "nobody renders the page again for ",
         ):
             if part not in answer["next"]:
                 raise AssertionError(answer)
+        same(gateway.get("/a")[:2], (500, "pass"))
         origin.broken = False
         gateway.get("/b")
         origin.broken = True
