@@ -52,7 +52,7 @@ MISTAKES = [
     Mistake(
         "publishing first and giving the lease back afterwards",
         "isr/publish.cc",
-        "auto transacted = co_await transact_repeatedly(isr_, items());",
+        "auto transacted = co_await transact_repeatedly(isr_, [this] { return items(); });",
         "auto all = items(); all.erase(all.begin());"
         "auto transacted = co_await transact_repeatedly(isr_, std::move(all));"
         "[[maybe_unused]] auto released = co_await release(isr_, lease_);",
@@ -159,8 +159,8 @@ MISTAKES = [
     Mistake(
         "not keeping a request while its page is waited for",
         "isr/regenerate.cc",
-        "if (claim_ && !co_await extend_claim()) continue;",
-        "",
+        "const bool ours = co_await extend_claim();",
+        "const bool ours = true;",
     ),
     Mistake(
         "counting versions from one after a foreign writer",
@@ -391,6 +391,27 @@ MISTAKES = [
         "gateway/origin_render.cc",
         "if (!sets_cookie && confirms(",
         "if (confirms(",
+    ),
+    Mistake(
+        "giving a render to who has seen a page be invalidated meanwhile",
+        "cache/engine.cc",
+        "return pointer.meta == seen.meta && pointer.marks == seen.marks;",
+        "return true;",
+        (("src/cache/cache_test",),),
+    ),
+    Mistake(
+        "giving what is for one alone to those who waited for it",
+        "cache/engine.cc",
+        "if (is_page) ours->served = *served;",
+        "ours->served = *served;",
+        (("src/cache/cache_test",),),
+    ),
+    Mistake(
+        "rendering a page whose body cannot be read for each who asks",
+        "cache/engine.cc",
+        "if (!is_first) theirs = known->second;",
+        "",
+        (("src/cache/cache_test",),),
     ),
     Mistake(
         "trimming the page from before among its own copies",

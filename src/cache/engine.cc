@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -64,6 +67,15 @@ Served not_shared() {
   return {ServedAs::pass, nullptr, {}, "it was rendered for somebody else, and is to be validated for each"};
 }
 
+// What somebody else's render made, if it is for this request, too.
+Served of_another(const ServeRequest& request, Served served) {
+  const Review review =
+      request.review ? request.review(*served.body, served.meta, PageState::fresh) : Review{};
+  if (review.suits && !review.shared) return not_shared();
+  if (!review.suits) served.as = ServedAs::other;
+  return served;
+}
+
 }  // namespace
 
 class Engine::State {
@@ -89,6 +101,19 @@ class Engine::State {
  private:
   class Waiting;
 
+  // A page is rendered whose body cannot be read. Others who ask for it meanwhile wait, if they have seen the same
+  // rows: nothing was invalidated in between.
+  struct RenderWithoutBody {
+    explicit RenderWithoutBody(Pointer pointer) : seen(std::move(pointer)) {}
+    bool is_for(const Pointer& pointer) const {
+      return pointer.meta == seen.meta && pointer.marks == seen.marks;
+    }
+
+    const Pointer seen;
+    Event over;
+    std::optional<Served> served;  // Set before it is over, if the page is for others as well.
+  };
+
   Task<Result<Served>> answer(ServeRequest request, Renderer renderer);
   Task<Result<Verdict>> decide(const ServeRequest& request, const Pointer& pointer);
   Task<Waited> wait(ServeRequest& request, const Renderer& renderer, const Pointer& pointer,
@@ -96,9 +121,13 @@ class Engine::State {
   Task<std::optional<Served>> stale_instead(const ServeRequest& request, const Pointer& pointer,
                                             const WaitForRender& why, const Error& failure);
   Task<Result<Served>> serve_unknown(ServeRequest request, Renderer renderer, Error why);
+  Task<Result<Served>> serve_without_body(ServeRequest request, Renderer renderer, Pointer pointer,
+                                          Error why);
   Task<Result<Served>> serve_without_stores(ServeRequest request, Renderer renderer, Error why);
+  Task<Result<Rendered>> render_in_a_place(const ServeRequest& request, Renderer renderer, const Error& why);
   Task<Result<Rendered>> render_uncached(const ServeRequest& request, Renderer renderer,
                                          std::shared_ptr<UncachedPlaces::Place> place);
+  Served served_uncached(Rendered rendered, Error why);
   Task<Result<Served>> serve_page(MetaRow meta, ServedAs as, std::string reason);
   void count(const Result<Served>& served);
 
@@ -114,6 +143,7 @@ class Engine::State {
   std::atomic<std::size_t> waiters_ = 0;
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   EngineCounters counters_;
+  std::map<std::string, std::shared_ptr<RenderWithoutBody>> without_body_;  // By the page's pk.
 };
 
 // --- the four states --------------------------------------------------------------------------------------------
@@ -137,7 +167,8 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
     auto verdict = co_await decide(request, *pointer);
     if (!verdict) {
       Error why = std::move(verdict).error();
-      co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
+      co_return co_await serve_without_body(std::move(request), std::move(renderer), *std::move(pointer),
+                                            std::move(why));
     }
     // What cannot be stored is not rendered for storing.
     const std::optional<Error> storing_rests = guards_->storing_rests();
@@ -224,9 +255,72 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
   co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
 }
 
+// The body cannot be read, and whoever asks for the page gets what the renderer makes of it now: one render for all who
+// ask at the same time.
+Task<Result<Served>> Engine::State::serve_without_body(ServeRequest request, Renderer renderer,
+                                                       Pointer pointer, Error why) {
+  const std::string pk = request.page.pk;
+  std::shared_ptr<RenderWithoutBody> theirs;
+  auto ours = std::make_shared<RenderWithoutBody>(std::move(pointer));
+  if (!request.only_if_cached) {
+    const std::lock_guard lock(mutex_);
+    const auto [known, is_first] = without_body_.emplace(pk, ours);
+    if (!is_first) theirs = known->second;
+  }
+  if (request.only_if_cached || (theirs && !theirs->is_for(ours->seen)))
+    co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
+  if (theirs) {
+    const Duration came = isr_.clock.monotonic();
+    const bool over = co_await theirs->over.wait(isr_.clock, request.policy.render_limit);
+    request.policy.render_limit -= isr_.clock.monotonic() - came;
+    if (over && theirs->served) {
+      Served served = of_another(request, *theirs->served);
+      if (served.as == ServedAs::uncached) co_return served;
+    }
+    co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
+  }
+
+  Result<Served> served = Error{};
+  std::exception_ptr interrupted;
+  try {
+    auto rendered = co_await render_in_a_place(request, std::move(renderer), why);
+    if (rendered) {
+      const bool is_page = rendered->as == RenderedAs::page && !rendered->handed_over;
+      served = served_uncached(*std::move(rendered), std::move(why));
+      if (is_page) ours->served = *served;
+    } else {
+      served = std::move(rendered).error();
+    }
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    without_body_.erase(pk);
+  }
+  ours->over.set();
+  if (interrupted) std::rethrow_exception(interrupted);
+  co_return served;
+}
+
 // A store fails that would be needed for the page: the renderer is asked, and nothing is stored.
 Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, Renderer renderer, Error why) {
   if (request.only_if_cached) co_return Served{ServedAs::absent, nullptr, {}, why.message};
+  auto rendered = co_await render_in_a_place(request, std::move(renderer), why);
+  if (!rendered) co_return std::move(rendered).error();
+  co_return served_uncached(*std::move(rendered), std::move(why));
+}
+
+Served Engine::State::served_uncached(Rendered rendered, Error why) {
+  const ServedAs as = rendered.as == RenderedAs::failed ? ServedAs::failed : ServedAs::uncached;
+  Served served{as, nullptr, would_be(isr_, rendered), std::move(why.message)};
+  if (!rendered.handed_over) served.body = memory_->bodies().prepared(std::move(rendered.body)).body;
+  return served;
+}
+
+// `exhausted`: too many others are rendered at the moment without a store.
+Task<Result<Rendered>> Engine::State::render_in_a_place(const ServeRequest& request, Renderer renderer,
+                                                        const Error& why) {
   const auto place = uncached_.take(request.left);
   if (!place) {
     co_return Error{ErrorCode::exhausted,
@@ -247,11 +341,7 @@ Task<Result<Served>> Engine::State::serve_without_stores(ServeRequest request, R
     ++counters_.renders;
   }
   if (interrupted) std::rethrow_exception(interrupted);
-  if (!rendered) co_return std::move(rendered).error();
-  const ServedAs as = rendered->as == RenderedAs::failed ? ServedAs::failed : ServedAs::uncached;
-  Served served{as, nullptr, would_be(isr_, *rendered), why.message};
-  if (!rendered->handed_over) served.body = memory_->bodies().prepared(std::move(rendered->body)).body;
-  co_return served;
+  co_return rendered;
 }
 
 // Asks the renderer within the render's own limit, since there is nothing else that could be served, and while the
@@ -329,7 +419,6 @@ class Engine::State::Waiting {
   Task<Ride> land_without_store(const Boarding& boarding);
   Task<Ride> land_unstored(const Boarding& boarding, bool is_called_stale);
   Task<Result<Served>> serve_if_it_suits(MetaRow meta, std::string reason);
-  Served of_another(Served served) const;
   Task<Ride> replay(std::string s3_key);
 
   Task<Result<Served>> fall_back(Error failure, const Flight* failed = nullptr);
@@ -516,7 +605,7 @@ Task<Engine::State::Waiting::Ride> Engine::State::Waiting::land(const Boarding& 
   const RegenerateOutcome& outcome = **flight.outcome;
   if (const auto* regenerated = std::get_if<Regenerated>(&outcome)) {
     Served served{ServedAs::miss, flight.rendered->body, regenerated->published.meta, "it was rendered"};
-    co_return boarding.began ? std::move(served) : of_another(std::move(served));
+    co_return boarding.began ? std::move(served) : of_another(request_, std::move(served));
   }
   if (const auto* fresh = std::get_if<AlreadyFresh>(&outcome))
     co_return co_await serve_if_it_suits(fresh->meta, "another node rendered it");
@@ -577,16 +666,7 @@ Task<Engine::State::Waiting::Ride> Engine::State::Waiting::land_unstored(const B
 Task<Result<Served>> Engine::State::Waiting::serve_if_it_suits(MetaRow meta, std::string reason) {
   auto served = co_await engine_.serve_page(std::move(meta), ServedAs::wait_hit, std::move(reason));
   if (!served) co_return served;
-  co_return of_another(*std::move(served));
-}
-
-// What somebody else's render made, if it is for this request, too.
-Served Engine::State::Waiting::of_another(Served served) const {
-  const Review review =
-      request_.review ? request_.review(*served.body, served.meta, PageState::fresh) : Review{};
-  if (review.suits && !review.shared) return not_shared();
-  if (!review.suits) served.as = ServedAs::other;
-  return served;
+  co_return of_another(request_, *std::move(served));
 }
 
 // The request's work was done before. While the page that came of it is current, that is the answer. What has taken its

@@ -1,5 +1,6 @@
 // A body store that fails or hangs: after a few failures nobody waits for it.
 #include <string>
+#include <vector>
 
 #include "facetheory/bodies/forwarding_bodies.h"
 #include "facetheory/cache/engine.h"
@@ -87,6 +88,53 @@ TEST_F(EngineBodiesTest, AMissingPageIsRenderedOnceWhileTheyAreLeftAloneAndNotFo
   EXPECT_EQ(renders_, before + 1);
   EXPECT_EQ(asked_, 0);
   EXPECT_EQ(node_->gauges().flights, 0U);
+}
+
+TEST_F(EngineBodiesTest, OnePageIsRenderedOnceForAllWhoAskForItMeanwhile) {
+  fails_often();
+  const int before = renders_;
+  std::vector<Asked> asked;
+  asked.push_back(ask(*node_, page(9), behind_a_gate()));
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  for (int i = 0; i < 40; ++i)
+    asked.push_back(ask(*node_, page(9), renderer()));
+  run(system_clock().sleep_for(50ms));
+  EXPECT_EQ(renders_, before + 1);
+  gate_.set();
+  for (Asked& one : asked)
+    EXPECT_EQ(one.get(), "uncached: page " + std::to_string(before + 1));
+  EXPECT_EQ(serving(*node_, page(9), renderer()), "uncached: page " + std::to_string(before + 2));
+}
+
+TEST_F(EngineBodiesTest, WhatIsRenderedForOthersMeanwhileIsNotFromBeforeAnInvalidation) {
+  fails_often();
+  const int before = renders_;
+  Asked first = ask(*node_, page(9), behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  ASSERT_TRUE(run(invalidate(others_, page(9).page)));
+  EXPECT_EQ(serving(*node_, page(9), renderer()), "uncached: page " + std::to_string(before + 2));
+  gate_.set();
+  EXPECT_EQ(first.get(), "uncached: page " + std::to_string(before + 1));
+}
+
+TEST_F(EngineBodiesTest, WhatTurnsOutToBeForOneAloneIsNotForThoseWhoWaitedForIt) {
+  fails_often();
+  const int before = renders_;
+  const Renderer alone = [&](RenderContext) -> Task<Result<Rendered>> {
+    const int mine = ++renders_;
+    rendering_.set();
+    co_await gate_.wait(system_clock(), 10s);
+    Rendered page = rendered(mine);
+    page.as = RenderedAs::transient;
+    co_return page;
+  };
+  Asked first = ask(*node_, page(9), alone);
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  Asked second = ask(*node_, page(9), renderer());
+  run(system_clock().sleep_for(50ms));
+  gate_.set();
+  EXPECT_EQ(first.get(), "uncached: page " + std::to_string(before + 1));
+  EXPECT_EQ(second.get(), "uncached: page " + std::to_string(before + 2));
 }
 
 TEST_F(EngineBodiesTest, WhatIsInMemoryIsServedStaleAndRenderedAgainWhenTheyMayBeAsked) {

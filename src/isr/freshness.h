@@ -43,6 +43,8 @@ struct Freshness {
 struct Mark {
   std::string tag;
   TagRow row;
+
+  friend bool operator==(const Mark&, const Mark&) = default;
 };
 
 // Whether the page says that its render began at a time that has not come by any clock.

@@ -70,4 +70,8 @@ Task<Result<Transacted>> transact_repeatedly(const Isr& isr,
   }
 }
 
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items) {
+  return transact_repeatedly(isr, [items = std::move(items)] { return items; });
+}
+
 }  // namespace facetheory

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "facetheory/isr/isr.h"
@@ -61,8 +60,6 @@ struct Transacted {
 // made for each attempt, since their conditions may name the time, until one may have been carried out: from then on
 // they stay the same.
 Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::function<std::vector<TransactItem>()> make);
-inline Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items) {
-  return transact_repeatedly(isr, [items = std::move(items)] { return items; });
-}
+Task<Result<Transacted>> transact_repeatedly(const Isr& isr, std::vector<TransactItem> items);
 
 }  // namespace facetheory

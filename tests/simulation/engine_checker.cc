@@ -274,7 +274,8 @@ void EngineChecker::check_uncached(const Request& request, const Answer& answer,
   const Question& question = request.question;
   const auto found = std::find_if(ended_.begin(), ended_.end(), [&](const Render& render) {
     return render.facts.node == question.node && render.facts.pk == question.pk &&
-           render.bytes == answer.bytes && render.began >= request.began.now && render.ended <= moment.now;
+           render.bytes == answer.bytes && render.ended <= moment.now &&
+           (render.began >= request.began.now || may_share(render, request));
   });
   if (found == ended_.end())
     return violate("bytes: " + in_words(question, answer) + "with what was not rendered for it");
@@ -282,6 +283,28 @@ void EngineChecker::check_uncached(const Request& request, const Answer& answer,
   count("private pages served");
   if (found->served) violate("private: " + in_words(question, answer) + "as somebody else was before");
   found->served = true;
+}
+
+// Whether a render that was under way when the request came may be for it as well: it is nobody's alone, and nothing
+// has changed since it began that whoever asks must have seen.
+bool EngineChecker::may_share(const Render& render, const Request& request) const {
+  if (render.end != RenderEnd::succeeded || render.ended < request.began.now) return false;
+  const NodeFacts& facts = nodes_.at(request.question.node).facts;
+  const Millis seen = request.began.now - facts.pointer_ttl - facts.behind;
+  const auto missed = [&](Millis since) { return since > render.began && since < seen; };
+  const std::string& pk = request.question.pk;
+  const auto states = metas_.find(pk);
+  if (states == metas_.end() || states->second.empty()) return true;
+  for (const MetaState& state : states->second)
+    if (missed(state.since)) return false;
+  for (const auto& [mark_pk, marks] : marks_) {
+    const std::string tag = tag_of(mark_pk);
+    if (tenant_of(mark_pk) != tenant_of(pk)) continue;
+    if (!tag.empty() && !has_tag(pk, states->second.back().row, tag)) continue;
+    for (const MarkState& mark : marks)
+      if (missed(mark.since)) return false;
+  }
+  return true;
 }
 
 void EngineChecker::check_fresh(const Request& request, const Answer& answer, Moment moment) {

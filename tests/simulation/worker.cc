@@ -549,8 +549,9 @@ Task<void> Worker::recover() {
   for (const Page& page : fleet_.pages)
     fleet_.checker.check_healthy(page.pk, fleet_.scheduler.now());
   if (fleet_.sweeps_in_the_end) {
-    // Rows go first, then what they named is found unreferenced, then it goes.
-    for (int pass = 0; pass < 5; ++pass) {
+    // Rows go first, then what they named is found unreferenced, then it goes. A row may have been given a ttl of
+    // thirteen minutes.
+    for (int pass = 0; pass < 9; ++pass) {
       co_await me_.clock.sleep_for(kGrace + std::chrono::seconds(5));
       co_await sweep_all(false);
     }

@@ -32,9 +32,10 @@ void BodyRules::removed(const std::string& key, Millis now) {
 }
 
 void BodyRules::check_unnamed(const std::string& key, Millis now) {
-  for (const auto& [pk, page] : ledger_.pages) {
-    const auto named_by = [&, &pk = pk](const std::string& row) {
-      ledger_.violate("bodies: " + key + " was removed though " + row + " of " + pk + " names it");
+  for (const auto& entry : ledger_.pages) {
+    const auto& page = entry.second;
+    const auto named_by = [&](const std::string& row) {
+      ledger_.violate("bodies: " + key + " was removed though " + row + " of " + entry.first + " names it");
     };
     if (text_in(page.meta, "s3_key") == key) named_by("META");
     for (const auto& [sk, row] : page.versions) {
