@@ -15,6 +15,7 @@
 
 #include "facetheory/base/log.h"
 #include "facetheory/base/loop_thread.h"
+#include "facetheory/base/store_names.h"
 #include "facetheory/bodies/open_bodies.h"
 #include "facetheory/isr/marks.h"
 #include "facetheory/table/open_table.h"

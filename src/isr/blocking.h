@@ -27,7 +27,7 @@ class BlockingIsr {
  public:
   // Opens table and bodies by their URIs (table/open_table.h, bodies/open_bodies.h). What the platform holds
   // must outlive the object. Without a URI of bodies, whatever touches them is `invalid`; so are, at once, bodies of
-  // this machine beside a table that machines share (check_reach in partners.h).
+  // this machine beside a table that machines share (check_reach in store_names.h).
   static Result<std::unique_ptr<BlockingIsr>> open(std::string table_uri, std::string bodies_uri,
                                                    IsrSettings settings = {}, Platform platform = {});
   ~BlockingIsr();

@@ -15,6 +15,7 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/random.h"
+#include "facetheory/base/store_names.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/table/table.h"
 
@@ -32,12 +33,6 @@ struct IsrSettings {
   // No writer of the table holds a lease for longer without refreshing it. A foreign request record that
   // carries no time is given up after that.
   std::chrono::seconds longest_lease{3600};
-};
-
-// What opens table and bodies again: for messages, and to know a copy from what was copied. Empty: not known.
-struct StoreNames {
-  std::string table = {};
-  std::string bodies = {};
 };
 
 // All members outlive every operation that was given the Isr; so does the Isr itself.

@@ -489,14 +489,6 @@ Task<Result<void>> adopt_bodies(const Isr& isr) {
   co_return check_may_delete(report);
 }
 
-Result<void> check_reach(const StoreNames& names) {
-  const bool local = names.bodies.starts_with("lmdb:") || names.bodies.starts_with("memory:");
-  if (!names.table.starts_with("dynamodb:") || !local) return {};
-  return Error{ErrorCode::invalid, "the table " + names.table + " is shared, but the bodies " + names.bodies +
-                                       " would be on this machine alone; give bodies that are shared, too, "
-                                       "as s3://bucket"};
-}
-
 Result<void> check_may_write(const PartnerReport& report) {
   if (report.may_write()) return {};
   return Error{ErrorCode::invalid, report.message};

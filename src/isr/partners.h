@@ -60,10 +60,6 @@ Task<PartnerReport> ask_partners(const Isr& isr);
 // all the same is a stranger from now on. May be repeated after a failure.
 Task<Result<void>> adopt_bodies(const Isr& isr);
 
-// `invalid`, with the remedy, where a table that machines share would refer to bodies of this machine alone. Whoever
-// opens stores asks this first: their URIs show it. `file:` may be a folder that all of them mount.
-Result<void> check_reach(const StoreNames& names);
-
 // `invalid` with the report's message, for whoever is about to write bodies.
 Result<void> check_may_write(const PartnerReport& report);
 // The same for whoever is about to delete bodies; `unavailable` where a store could not be asked.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "facetheory/base/shown_text.h"
-#include "facetheory/isr/partners.h"
+#include "facetheory/base/store_names.h"
 #include "facetheory/site/config_value.h"
 
 namespace facetheory {
