@@ -806,7 +806,7 @@ MISTAKES = [
     # --- one rule for the stores
     Mistake(
         "keeping the bodies of a shared table on one machine",
-        "isr/partners.cc",
+        "base/store_names.cc",
         'if (!names.table.starts_with("dynamodb:") || !local) return {};',
         "if (!local || local) return {};",
         (("src/site/site_test",), *cli("a shared table with bodies of one machine")),
