@@ -393,6 +393,13 @@ MISTAKES = [
         "if (confirms(",
     ),
     Mistake(
+        "serving a page that became too old while its request waited",
+        "cache/engine.cc",
+        "if (is_too_old(request_.policy, *pointer_.meta, engine_.isr_.now())) co_return std::nullopt;",
+        "",
+        (("src/cache/cache_test",),),
+    ),
+    Mistake(
         "giving a render to who has seen a page be invalidated meanwhile",
         "cache/engine.cc",
         "return pointer.meta == seen.meta && pointer.marks == seen.marks;",

@@ -493,6 +493,8 @@ Task<std::optional<Served>> Engine::State::Waiting::stale_while_elsewhere(Flight
   const bool held_up = co_await flight.held_up.wait(clock_, time_left());
   const bool ended = co_await flight.ended.wait(clock_, Duration(0));
   if (!held_up || !flight.elsewhere || ended) co_return std::nullopt;
+  // It may have become too old meanwhile.
+  if (is_too_old(request_.policy, *pointer_.meta, engine_.isr_.now())) co_return std::nullopt;
   std::string reason = why_.reason + "; somebody else is rendering it";
   auto stale = co_await engine_.serve_page(*pointer_.meta, ServedAs::stale, std::move(reason));
   if (!stale) co_return std::nullopt;

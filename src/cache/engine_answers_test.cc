@@ -551,6 +551,31 @@ TEST_F(EngineAnswersTest, RequestThatNeedNotWaitForAnotherNodeDoesNotWaitBesideO
   EXPECT_EQ(renders_, 1);
 }
 
+TEST_F(EngineAnswersTest, PageThatHasBecomeTooOldIsNotServedWhenAnotherNodeIsFoundRendering) {
+  serving(*engine_);
+  EngineOptions options;
+  options.renders = 1;
+  const auto busy = node(options);
+  engines_.push_back(busy.get());
+  clock_.advance(61s);
+  ASSERT_TRUE(run(acquire(others_, page_, 3600s)));
+  Asked first = ask(*busy, {.page = *page_of("/other")}, behind_a_gate());
+  ASSERT_TRUE(run(rendering_.wait(system_clock(), 10s)));
+  PagePolicy policy;
+  policy.mode = ServeMode::blocking;
+  policy.on_contention = OnContention::serve_stale;
+  policy.stale_for = 2s;
+  policy.wait_limit = 20s;
+  Asked second = ask(*busy, request(policy), renderer());  // It has to wait for its turn.
+  run(system_clock().sleep_for(50ms));
+  clock_.advance(3s);
+  gate_.set();
+  EXPECT_EQ(first.get(), "miss: page 2");
+  ASSERT_TRUE(pass_until([&] { return second.is_answered(); }));
+  EXPECT_THAT(second.get(), HasSubstr("error"));
+  engines_.pop_back();
+}
+
 TEST_F(EngineAnswersTest, LimitOfStaleServingHoldsAfterAnInvalidation) {
   serving(*engine_);
   ASSERT_TRUE(run(invalidate(others_, page_)));
