@@ -128,11 +128,14 @@ Task<Result<WithdrawOutcome>> withdraw(const Isr& isr, Lease lease, MetaRow repl
     const bool newer = *meta && (*meta)->newest_generation() > replaced.newest_generation();
     const bool theirs = *meta && ((*meta)->pinned || newer);
 
-    std::vector<TransactItem> items;
-    items.emplace_back(
-        Delete{lock_key(pk), attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()});
-    if (*meta && !theirs) items.emplace_back(Delete{meta_key(pk), still(**meta)});
-    auto transacted = co_await transact_repeatedly(isr, std::move(items));
+    const auto items = [&] {
+      std::vector<TransactItem> made;
+      made.emplace_back(
+          Delete{lock_key(pk), attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()});
+      if (*meta && !theirs) made.emplace_back(Delete{meta_key(pk), still(**meta)});
+      return made;
+    };
+    auto transacted = co_await transact_repeatedly(isr, items);
     if (!transacted) co_return std::move(transacted).error();
     if (std::holds_alternative<Committed>(transacted->outcome)) {
       if (*meta && !theirs) tell_released(isr, lease.page, **meta);

@@ -1046,14 +1046,14 @@ def a_pass_over_every_page_goes_on_where_it_stopped(cli):
 
 
 def a_pass_that_is_interrupted_prints_its_cursor(cli):
-    for i in range(3):
+    for i in range(10):
         cli.publish(f"/{i}", "--tag", "news")
     process = cli.start("invalidate", "--tag", "news", "--every-page", "--rate", "1")
-    until(lambda: any(cli("meta", f"/{i}")["generated_at"] == 0 for i in range(3)), "a page is closed")
+    until(lambda: any(cli("meta", f"/{i}")["generated_at"] == 0 for i in range(10)), "a page is closed")
     process.send_signal(signal.SIGINT)
     stopped = cli.finish(process).is_("interrupted", 130).says("--after '")
     cli("invalidate", "--tag", "news", "--every-page", "--after", stopped["after"]).is_("invalidated", reaches=REST)
-    for i in range(3):
+    for i in range(10):
         cli("meta", f"/{i}").is_("stale", generated_at=0)
 
 
