@@ -287,20 +287,21 @@ void EngineChecker::check_uncached(const Request& request, const Answer& answer,
 
 // Whether a render that was under way when the request came may be for it as well: it is nobody's alone, and nothing
 // has changed since it began that whoever asks must have seen.
-bool EngineChecker::may_share(const Render& render, const Request& request) const {
+bool EngineChecker::may_share(const Render& render, const Request& request) {
   if (render.end != RenderEnd::succeeded || render.ended < request.began.now) return false;
   const NodeFacts& facts = nodes_.at(request.question.node).facts;
   const Millis seen = request.began.now - facts.pointer_ttl - facts.behind;
   const auto missed = [&](Millis since) { return since > render.began && since < seen; };
   const std::string& pk = request.question.pk;
-  const auto states = metas_.find(pk);
-  if (states == metas_.end() || states->second.empty()) return true;
-  for (const MetaState& state : states->second)
+  std::optional<Attributes> meta;  // In force all the time.
+  for (const MetaState& state : metas_[pk]) {
     if (missed(state.since)) return false;
+    if (state.since <= render.began && render.began < state.until) meta = state.row;
+  }
   for (const auto& [mark_pk, marks] : marks_) {
     const std::string tag = tag_of(mark_pk);
     if (tenant_of(mark_pk) != tenant_of(pk)) continue;
-    if (!tag.empty() && !has_tag(pk, states->second.back().row, tag)) continue;
+    if (!tag.empty() && !has_tag(pk, meta, tag)) continue;
     for (const MarkState& mark : marks)
       if (missed(mark.since)) return false;
   }

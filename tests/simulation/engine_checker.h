@@ -189,7 +189,7 @@ class EngineChecker final : public Witness {
   void check_seen(const Request& request, const Answer& answer, Moment moment);
   void check_bytes(const Request& request, const Answer& answer, Moment moment);
   void check_uncached(const Request& request, const Answer& answer, Moment moment);
-  bool may_share(const Render& render, const Request& request) const;
+  bool may_share(const Render& render, const Request& request);
   void check_review(const Request& request, const Answer& answer);
   void check_fresh(const Request& request, const Answer& answer, Moment moment);
   // How late the request may be because its node could not run.
