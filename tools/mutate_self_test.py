@@ -196,6 +196,19 @@ CASES = [
 ]
 
 
+def mutate(*words, environment=None):
+    return subprocess.run(
+        [sys.executable, str(MUTATE), *words],
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 def what_is_said(mistakes, words, environment):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()
@@ -205,16 +218,7 @@ def what_is_said(mistakes, words, environment):
         (root / "include").mkdir()
         (root / "include" / "facetheory").symlink_to(root / "src")
         before = (root / "src/isr/add.cc").read_bytes()
-        done = subprocess.run(
-            [sys.executable, str(MUTATE), "--root", folder, *words],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = mutate("--root", folder, *words, environment=environment)
         left = list((root / "build/mutate").glob("*")) if (root / "build/mutate").exists() else []
         if left or (root / "src/isr/add.cc").read_bytes() != before:
             return -1, f"it left {left}, or changed the source\n{done.stdout}"
@@ -223,15 +227,7 @@ def what_is_said(mistakes, words, environment):
 
 def fits_this_tree():
     """Whether the mistakes of this tree fit it; all of them, since a sample is made of them elsewhere."""
-    done = subprocess.run(
-        [sys.executable, str(MUTATE), "--check"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = mutate("--check")
     ok = done.returncode == 0
     print(
         f"{'ok' if ok else 'not ok'} the texts and tests that tools/mistakes.py names are there\n{done.stdout}", end=""
