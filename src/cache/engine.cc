@@ -259,15 +259,16 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
 // ask at the same time.
 Task<Result<Served>> Engine::State::serve_without_body(ServeRequest request, Renderer renderer,
                                                        Pointer pointer, Error why) {
+  if (request.only_if_cached) co_return Served{ServedAs::absent, nullptr, {}, why.message};
   const std::string pk = request.page.pk;
+  const auto ours = std::make_shared<RenderWithoutBody>(std::move(pointer));
   std::shared_ptr<RenderWithoutBody> theirs;
-  auto ours = std::make_shared<RenderWithoutBody>(std::move(pointer));
-  if (!request.only_if_cached) {
+  {
     const std::lock_guard lock(mutex_);
     const auto [known, is_first] = without_body_.emplace(pk, ours);
     if (!is_first) theirs = known->second;
   }
-  if (request.only_if_cached || (theirs && !theirs->is_for(ours->seen)))
+  if (theirs && !theirs->is_for(ours->seen))
     co_return co_await serve_without_stores(std::move(request), std::move(renderer), std::move(why));
   if (theirs) {
     const Duration came = isr_.clock.monotonic();
