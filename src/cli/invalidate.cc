@@ -23,7 +23,7 @@ const std::string kReachesMarks =
 const std::string kReachesSome =
     "gateways and commands of facetheory, and of readers that know only META those of the pages seen so far";
 const std::string kReachesAll = "every reader";
-const std::string kReachesRest = "every reader, if the passes before this one left no page untold";
+const std::string kReachesRest = "every reader, if the walks before this one left no page untold";
 // This is said where another writer has dropped the tags of some pages.
 std::string reaches_all_but(std::uint64_t untold) {
   return "every reader, but of " + std::to_string(untold) +
@@ -79,11 +79,11 @@ class Invalidate final : public Command {
                       "What was rendered before is not fresh any more; `reaches` says for whom, and `after` "
                       "where --every-page goes on."},
                      {"purged", 0, "With --purge: it is not served any more; likewise."},
-                     {"would", 0, "With --dry-run: what the pass would do; nothing was written."},
+                     {"would", 0, "With --dry-run: what the walk would do; nothing was written."},
                      {"nothing", 0, "There was neither page nor lease; nothing was written."},
                      {"pinned", 3, "The page is pinned; unpin it first, or purge."},
                      {"interrupted", 130,
-                      "By SIGINT (143: SIGTERM, 129: SIGHUP) in a pass with --every-page; `after` says where "
+                      "By SIGINT (143: SIGTERM, 129: SIGHUP) in a walk with --every-page; `after` says where "
                       "to go on."}}};
   }
 
@@ -101,7 +101,7 @@ class Invalidate final : public Command {
     arguments.number("--limit", limit_, 1, std::numeric_limits<std::int64_t>::max(),
                      "With --every-page: stops after that many pages, and says where to go on.");
     arguments.text("--after", "CURSOR", after_,
-                   "With --every-page: goes on where a pass was stopped, and does not invalidate again.");
+                   "With --every-page: goes on where a walk was stopped, and does not invalidate again.");
   }
 
   Answer run(Session& session) override {
@@ -111,7 +111,7 @@ class Invalidate final : public Command {
     if (!every_page_ && (dry_run_ || rate_ || limit_ || after_))
       return usage("--dry-run, --rate, --limit and --after belong to --every-page");
     if (after_ && *after_ != kBeginning && !page_of_pk(*after_))
-      return usage("--after: '" + *after_ + "' is no place in the table; give what the pass before printed");
+      return usage("--after: '" + *after_ + "' is no place in the table; give what the walk before printed");
     if (every_page_ && !tag_ && !whole_tenant_)
       return usage("--every-page is for --tag and --whole-tenant: a page alone reaches every reader anyway");
     if (tag_) {
@@ -144,7 +144,7 @@ class Invalidate final : public Command {
       const Result<bool> marked = is_marked(session, tenant, tag);
       if (!marked) return failed(marked.error());
       if (!*marked)
-        return usage("--after goes on with a pass, but there is no such invalidation; begin without --after");
+        return usage("--after goes on with a walk, but there is no such invalidation; begin without --after");
     } else if (!dry_run_) {
       const Result<TagRow> row = session.isr().mark_tag(tenant, tag, kind());
       if (!row) return failed(row.error());
@@ -181,7 +181,7 @@ class Invalidate final : public Command {
     const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
     std::function<void(const ClosePagesReport&)> progress;
     if (on_terminal) {
-      // A pass that goes on begins somewhere in the table.
+      // A walk that goes on begins somewhere in the table.
       const bool from_the_start = !options.after;
       const Result<TableDescription> table = session.isr().describe_table();
       const std::uint64_t rows = from_the_start && table ? table->items : 0;

@@ -18,14 +18,14 @@ namespace {
 constexpr std::size_t kRowsAtOnce = 200;
 constexpr int kClosingRounds = 5;  // So often a page is tried that others keep changing.
 
-// Pages of the tenant `default` look at more rows than those of none, which the same pass may concern.
+// Pages of the tenant `default` look at more rows than those of none, which the same walk may concern.
 std::string name_of_mark(const Page& page, const std::string& tag) {
   return mark_pks(page.tenant, tag).back();
 }
 
-class ClosingPass {
+class ClosingWalk {
  public:
-  ClosingPass(const Isr& isr, ClosePagesOptions options,
+  ClosingWalk(const Isr& isr, ClosePagesOptions options,
               std::function<void(const ClosePagesReport&)> progress)
       : isr_(isr), options_(std::move(options)), progress_(std::move(progress)) {}
 
@@ -58,7 +58,7 @@ class ClosingPass {
   Duration next_write_{0};    // Monotonic.
 };
 
-Task<ClosePagesReport> ClosingPass::run() {
+Task<ClosePagesReport> ClosingWalk::run() {
   Scan scan;
   scan.limit = kRowsAtOnce;
   scan.pass_over_damaged = true;
@@ -83,7 +83,7 @@ Task<ClosePagesReport> ClosingPass::run() {
   co_return report_;
 }
 
-Task<Result<ScanPage>> ClosingPass::scan_repeatedly(Scan scan) {
+Task<Result<ScanPage>> ClosingWalk::scan_repeatedly(Scan scan) {
   for (int attempt = 0;; ++attempt) {
     auto scanned = co_await isr_.table.scan(scan);
     if (scanned || !may_pass(scanned.error()) || attempt + 1 == kAttempts) co_return scanned;
@@ -91,7 +91,7 @@ Task<Result<ScanPage>> ClosingPass::scan_repeatedly(Scan scan) {
   }
 }
 
-Task<Result<void>> ClosingPass::go_over(std::vector<Item> items) {
+Task<Result<void>> ClosingWalk::go_over(std::vector<Item> items) {
   for (Item& item : items) {
     if (is_over() || options_.interrupted.stop_requested()) co_return Result<void>();
     ++report_.rows;
@@ -113,7 +113,7 @@ Task<Result<void>> ClosingPass::go_over(std::vector<Item> items) {
 }
 
 // A first render: there is no META yet. Which tags the page will have nobody knows, but its tenant is known.
-Task<Result<void>> ClosingPass::settle_lone_lock() {
+Task<Result<void>> ClosingWalk::settle_lone_lock() {
   if (!lock_) co_return Result<void>();
   const auto page = page_of_pk(lock_->key.pk);
   if (page && options_.tag.empty() && !options_.dry_run && is_same_tenant(page->tenant, options_.tenant)) {
@@ -127,7 +127,7 @@ Task<Result<void>> ClosingPass::settle_lone_lock() {
   co_return Result<void>();
 }
 
-ClosingPass::Concern ClosingPass::concern_of(const Page& page, std::optional<MetaRow>& meta) const {
+ClosingWalk::Concern ClosingWalk::concern_of(const Page& page, std::optional<MetaRow>& meta) const {
   if (!meta || !is_same_tenant(page.tenant, options_.tenant)) return Concern::none;
   if (meta->tags.empty() && meta->seen_marks.empty() && !options_.tag.empty()) {
     const auto by_route = options_.tags_by_route ? options_.tags_by_route(page) : std::nullopt;
@@ -139,7 +139,7 @@ ClosingPass::Concern ClosingPass::concern_of(const Page& page, std::optional<Met
   return has_tag ? Concern::concerned : Concern::none;
 }
 
-Task<Result<void>> ClosingPass::look_at(const Item& item) {
+Task<Result<void>> ClosingWalk::look_at(const Item& item) {
   const Page page = *page_of_pk(item.key.pk);
   auto meta = read_meta(item);
   if (!meta) {
@@ -171,7 +171,7 @@ Task<Result<void>> ClosingPass::look_at(const Item& item) {
   co_return restless(page);
 }
 
-Task<Result<bool>> ClosingPass::settle(const Page& page, const MetaRow& meta) {
+Task<Result<bool>> ClosingWalk::settle(const Page& page, const MetaRow& meta) {
   auto marks = co_await marks_of_page(page, meta);
   if (!marks) co_return std::move(marks).error();
   const std::int64_t now = isr_.now();
@@ -207,7 +207,7 @@ Task<Result<bool>> ClosingPass::settle(const Page& page, const MetaRow& meta) {
 }
 
 // Read consistently when they are first met. They only grow: an older one never closes a page wrongly.
-Task<Result<std::vector<Mark>>> ClosingPass::marks_of_page(const Page& page, const MetaRow& meta) {
+Task<Result<std::vector<Mark>>> ClosingWalk::marks_of_page(const Page& page, const MetaRow& meta) {
   std::vector<std::string> wanted = meta.tags;
   wanted.emplace_back();  // The tenant as a whole.
   std::vector<std::string> unknown;
@@ -239,7 +239,7 @@ Task<Result<std::vector<Mark>>> ClosingPass::marks_of_page(const Page& page, con
 
 // Only a render that certainly began before the mark: by a writer who says nothing of when, or further back than clocks
 // differ. One that began after it is what the mark asks for.
-Task<Result<void>> ClosingPass::cancel_render(const Page& page) {
+Task<Result<void>> ClosingWalk::cancel_render(const Page& page) {
   if (!lock_ || lock_->key.pk != page.pk) co_return Result<void>();
   auto lock = read_lock(*lock_);
   if (!lock || !lock->held_at(isr_.now()) || lock->is_backoff()) co_return Result<void>();
@@ -256,7 +256,7 @@ Task<Result<void>> ClosingPass::cancel_render(const Page& page) {
   co_return Result<void>();
 }
 
-Task<void> ClosingPass::keep_to_the_rate() {
+Task<void> ClosingWalk::keep_to_the_rate() {
   if (!options_.rate) co_return;
   const Duration now = isr_.clock.monotonic();
   if (now < next_write_) {
@@ -270,8 +270,8 @@ Task<void> ClosingPass::keep_to_the_rate() {
 
 Task<ClosePagesReport> close_pages(const Isr& isr, ClosePagesOptions options,
                                    std::function<void(const ClosePagesReport&)> progress) {
-  ClosingPass pass(isr, std::move(options), std::move(progress));
-  co_return co_await pass.run();
+  ClosingWalk walk(isr, std::move(options), std::move(progress));
+  co_return co_await walk.run();
 }
 
 }  // namespace facetheory

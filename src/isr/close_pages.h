@@ -1,5 +1,5 @@
 // Closing pages one by one, for readers who know only META. A tag or a tenant is invalidated by one write, and whoever
-// reads the marks sees it at once; writers and readers in other languages do not. This pass goes over the pages that a
+// reads the marks sees it at once; writers and readers in other languages do not. This walk goes over the pages that a
 // mark concerns and does to each what `invalidate` or `purge` of that page would do: its window is closed, or META is
 // removed.
 //
@@ -27,7 +27,7 @@ struct ClosePagesOptions {
   std::optional<MarkKind> as_if = {};
   std::optional<std::uint64_t> limit = {};  // Stops after that many pages were seen.
   std::optional<std::uint64_t> rate = {};   // Closes or removes at most that many in a second.
-  std::optional<std::string> after = {};    // `next` of the pass before.
+  std::optional<std::string> after = {};    // `next` of the walk before.
   std::stop_token interrupted = {};
   // The tags of a page whose META another writer has replaced, as its route gives them. Null, or without an answer:
   // nobody can tell whether the page has the tag.

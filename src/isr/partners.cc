@@ -435,16 +435,14 @@ bool stand_alone(const StoreNames& names) {
   const std::filesystem::path bodies = *folder_in(names.bodies);
   if (table == bodies || table.parent_path() != bodies.parent_path()) return false;
   std::error_code failure;
-  std::size_t stores = 0;
   for (std::filesystem::directory_iterator entry(table.parent_path(), failure), end; entry != end && !failure;
        entry.increment(failure)) {
     const std::filesystem::path& folder = entry->path();
     const bool holds_rows = std::filesystem::exists(folder / "data.mdb", failure) ||
                             std::filesystem::exists(folder / "small" / "data.mdb", failure);
     if (holds_rows && folder != table && folder != bodies) return false;
-    stores += holds_rows ? 1 : 0;
   }
-  return !failure && stores == 2;
+  return !failure;
 }
 
 }  // namespace

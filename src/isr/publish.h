@@ -39,7 +39,8 @@ struct Rendered {
   std::vector<std::string> tags = {};
   RenderedAs as = RenderedAs::page;
   // The body has no bytes here: whoever asked gets them from the renderer itself, since there are too many of them to
-  // wait for. A page is never handed over.
+  // wait for. A page is never handed over; anything else may be, so this is no value of `as`: what becomes of the
+  // stored page and of the fleet does not depend on where the bytes are.
   bool handed_over = false;
   std::string why_not_stored = {};  // For people, if it is no page: "it sets a cookie".
 };

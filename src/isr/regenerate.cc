@@ -2,26 +2,21 @@
 
 #include <exception>
 #include <utility>
+#include <variant>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
 #include "facetheory/base/log.h"
-#include "facetheory/isr/invalidate.h"
+#include "facetheory/isr/claimed_request.h"
+#include "facetheory/isr/conclusion.h"
+#include "facetheory/isr/pages.h"
 #include "facetheory/isr/repeat.h"
 #include "facetheory/isr/verdict.h"
 
 namespace facetheory {
 namespace {
-
-// What the answer of a render that failed says of itself.
-Error failure_of(const Rendered& answer) {
-  const int status = answer.body.metadata.status;
-  const bool told = status < 400 && !answer.why_not_stored.empty();
-  return {ErrorCode::unavailable,
-          told ? answer.why_not_stored : "the page came with status " + std::to_string(status)};
-}
 
 // One regeneration, from the first look to the outcome.
 class Regeneration {
@@ -31,7 +26,8 @@ class Regeneration {
         page_(std::move(page)),
         renderer_(std::move(renderer)),
         options_(std::move(options)),
-        deadline_(isr.clock.monotonic() + options_.wait) {}
+        deadline_(isr.clock.monotonic() + options_.wait),
+        request_(isr, page_, options_) {}
 
   Task<Result<RegenerateOutcome>> run();
 
@@ -40,8 +36,11 @@ class Regeneration {
 
   enum class Look { at_first, under_the_lease };
   Task<Result<Ended>> look(Look when);
-  Task<Result<Ended>> claim_request();
-  Task<bool> extend_claim();
+
+  // Somebody has taken the request over while the turn was waited for.
+  struct ClaimLost {};
+  using Acquired = std::variant<Lease, LeaseHeld, NoTurn, ClaimLost>;
+  Task<Result<Acquired>> acquire_in_turn();
 
   // What became of a render under the lease.
   struct Interrupted {
@@ -53,14 +52,6 @@ class Regeneration {
   Task<Result<void>> remove_if_purged();
   Task<Render> render_under(Lease lease);
   void give_turn_back(const std::optional<Render>& rendered);
-  Task<Result<RegenerateOutcome>> conclude(Lease lease, Result<Rendered> rendered);
-  Task<Result<RegenerateOutcome>> publish_page(Lease lease, Rendered page);
-  Task<Result<RegenerateOutcome>> refuse(Lease lease, PublishRefused refused);
-  Task<Result<RegenerateOutcome>> give_up(Lease lease, Error error);
-  Task<Result<RegenerateOutcome>> not_stored(Lease lease);
-  Task<Result<RegenerateOutcome>> called_stale(Lease lease);
-  Task<Result<RegenerateOutcome>> attach(RegenerateOutcome otherwise, std::string why);
-  Task<void> hand_back(std::string why);
 
   void tell(RegenerateEvent event) const {
     if (options_.observe) options_.observe(event);
@@ -72,12 +63,11 @@ class Regeneration {
   const Isr& isr_;
   Page page_;
   Renderer renderer_;
-  RegenerateOptions options_;
+  const RegenerateOptions options_;
   const Duration deadline_;
 
   PageView seen_;
-  std::optional<RequestClaim> claim_;
-  std::int64_t claimed_until_ = 0;
+  ClaimedRequest request_;
   std::optional<LeaseHeld> held_;  // The lease was last found so.
   std::shared_ptr<void> turn_;     // Once it is rendered this is its place among those that are stored.
 };
@@ -91,13 +81,13 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
       continue;
     }
     if (!fresh) {
-      co_await hand_back(to_string(fresh.error()));
+      co_await request_.hand_back(to_string(fresh.error()));
       co_return std::move(fresh).error();
     }
-    if (*fresh) co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
+    if (*fresh) co_return co_await request_.attach(**std::move(fresh), "somebody else regenerated the page");
 
-    if (options_.request_id && !claim_) {
-      auto ended = co_await claim_request();
+    if (request_.is_to_be_claimed()) {
+      auto ended = co_await request_.claim_record();
       if (!ended) co_return std::move(ended).error();
       const bool busy = *ended && std::holds_alternative<RequestInProgress>(**ended);
       if (busy) tell(RegenerateEvent::request_in_progress);
@@ -107,39 +97,47 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
         continue;
       }
     }
-    if (options_.turn) {
-      turn_ = co_await options_.turn();
-      if (!turn_) {
-        co_await hand_back("its turn to be rendered did not come");
-        co_return NoTurn{};
-      }
-    }
-    if (claim_) {
-      const bool ours = co_await extend_claim();
-      if (!ours) {
-        turn_.reset();  // Before the next one is waited for, which might be this.
-        continue;
-      }
-    }
-    auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
+    auto acquired = co_await acquire_in_turn();
     if (!acquired) {
-      co_await hand_back(to_string(acquired.error()));
+      co_await request_.hand_back(to_string(acquired.error()));
       co_return std::move(acquired).error();
     }
     if (auto* lease = std::get_if<Lease>(&*acquired)) {
       co_return co_await render_and_publish(std::move(*lease));
     }
-    turn_.reset();
+    if (std::holds_alternative<ClaimLost>(*acquired)) continue;
+    if (std::holds_alternative<NoTurn>(*acquired)) {
+      co_await request_.hand_back("its turn to be rendered did not come");
+      co_return NoTurn{};
+    }
     held_ = std::get<LeaseHeld>(*std::move(acquired));
     if (options_.fail_in_backoff && held_->lock.is_backoff()) {
       Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
-      co_await hand_back(error.message);
+      co_await request_.hand_back(error.message);
       co_return RenderFailed{std::move(error), held_->until, true};
     }
     tell(RegenerateEvent::lease_held);
-    if (!may_wait()) co_return co_await attach(*held_, "somebody else holds the lease");
+    if (!may_wait()) co_return co_await request_.attach(*held_, "somebody else holds the lease");
     co_await pause(isr_, attempt);
   }
+}
+
+// Waits for the turn, where there are turns, and tries to take the lease in it.
+Task<Result<Regeneration::Acquired>> Regeneration::acquire_in_turn() {
+  if (options_.turn) {
+    turn_ = co_await options_.turn();
+    if (!turn_) co_return Acquired(NoTurn{});
+  }
+  const bool ours = co_await request_.extend_while_waiting();
+  if (!ours) {
+    turn_.reset();  // Before the next one is waited for, which might be this.
+    co_return Acquired(ClaimLost{});
+  }
+  auto acquired = co_await acquire(isr_, page_, options_.lease, options_.owner);
+  if (!acquired) co_return std::move(acquired).error();
+  if (auto* lease = std::get_if<Lease>(&*acquired)) co_return Acquired(std::move(*lease));
+  turn_.reset();
+  co_return Acquired(std::get<LeaseHeld>(*std::move(acquired)));
 }
 
 // Ends the matter when the page is fresh and its body is there.
@@ -173,48 +171,6 @@ Task<Result<Regeneration::Ended>> Regeneration::look(Look when) {
   co_return Ended(AlreadyFresh{*seen_.meta});
 }
 
-Task<Result<Regeneration::Ended>> Regeneration::claim_request() {
-  std::map<std::string, std::string> inputs = options_.inputs;
-  std::vector<std::string> others = options_.other_hashes;
-  if (inputs.empty()) {
-    const PublishPolicy policy{.history = options_.publish.history, .ttl = options_.publish.ttl};
-    inputs = request_inputs(page_, policy);
-    others = hashes_without_policy(page_, {});
-  }
-  // No longer than a lease, so that a crash holds the request up no longer than its page.
-  auto outcome = co_await claim(isr_, page_, *options_.request_id, request_hash(inputs), options_.lease,
-                                std::move(others));
-  if (!outcome) co_return std::move(outcome).error();
-  if (auto* ours = std::get_if<RequestClaim>(&*outcome)) {
-    claim_ = std::move(*ours);
-    claimed_until_ = claim_->row.in_progress_expires_at.value_or(0);
-    options_.publish.request = RequestToComplete{claim_->id, claim_->owner_token};
-    co_return Ended();
-  }
-  if (auto* completed = std::get_if<RequestCompleted>(&*outcome)) {
-    co_return Ended(Replayed{completed->row.result_s3_key.value_or("")});
-  }
-  if (auto* busy = std::get_if<RequestInProgress>(&*outcome)) co_return Ended(std::move(*busy));
-  if (auto* other = std::get_if<RequestMismatch>(&*outcome)) co_return Ended(std::move(*other));
-  co_return Ended(std::get<RequestFailed>(*std::move(outcome)));
-}
-
-// The claim would end while we wait for our turn or for somebody else's render. False: somebody has taken the request
-// over meanwhile.
-Task<bool> Regeneration::extend_claim() {
-  if (isr_.now() + options_.lease.count() / 2 < claimed_until_) co_return true;
-  RequestClaim ours = *claim_;
-  auto extended = co_await extend(isr_, std::move(ours), options_.lease);
-  if (!extended) co_return true;  // Whether it is ours still, the publish will see.
-  if (const auto* changed = std::get_if<RequestChanged>(&*extended)) {
-    claimed_until_ = changed->row.in_progress_expires_at.value_or(0);
-    co_return true;
-  }
-  claim_.reset();
-  options_.publish.request.reset();
-  co_return false;
-}
-
 Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   // Somebody may have been quicker between the first look and the lease. What is marked from here on, the render may
   // have missed.
@@ -225,7 +181,7 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   tell(taken_over ? RegenerateEvent::lease_taken_over : RegenerateEvent::lease_acquired);
   if (fresh && *fresh) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
-    co_return co_await attach(**std::move(fresh), "somebody else regenerated the page");
+    co_return co_await request_.attach(**std::move(fresh), "somebody else regenerated the page");
   }
   Result<void> ready;
   if (!fresh) {
@@ -235,23 +191,24 @@ Task<Result<RegenerateOutcome>> Regeneration::render_and_publish(Lease lease) {
   }
   if (!ready) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
-    co_await hand_back(to_string(ready.error()));
+    co_await request_.hand_back(to_string(ready.error()));
     co_return std::move(ready).error();
   }
+  Conclusion conclusion(isr_, lease, seen_, options_.publish, request_);
   if (auto refused = certain_refusal(isr_, lease, options_.publish, seen_.meta)) {
-    co_return co_await refuse(std::move(lease), *std::move(refused));
+    co_return co_await conclusion.refuse(*std::move(refused));
   }
 
   Render render = co_await render_under(lease);
   if (auto* gone = std::get_if<LeaseLost>(&render)) {
-    co_return co_await attach(std::move(*gone), "the lease was lost while the page was rendered");
+    co_return co_await request_.attach(std::move(*gone), "the lease was lost while the page was rendered");
   }
   if (auto* interrupted = std::get_if<Interrupted>(&render)) {
     [[maybe_unused]] auto released = co_await release(isr_, lease);
-    co_await hand_back(interrupted->why.message);
+    co_await request_.hand_back(interrupted->why.message);
     co_return RenderFailed{std::move(interrupted->why)};
   }
-  co_return co_await conclude(std::move(lease), std::get<Result<Rendered>>(std::move(render)));
+  co_return co_await conclusion.conclude(std::get<Result<Rendered>>(std::move(render)));
 }
 
 // A pin cannot be published over, and a page that claims to be from the future would be back when that has come, if
@@ -284,11 +241,7 @@ Task<Regeneration::Render> Regeneration::render_under(Lease lease) {
       rendered.emplace(Result<Rendered>(Error{ErrorCode::internal, error.what()}));
     }
   };
-  const auto refreshed = [this](Lease kept) -> Task<void> {
-    if (!claim_) co_return;
-    RequestClaim ours = *claim_;
-    [[maybe_unused]] auto extended = co_await extend(isr_, std::move(ours), kept.length);
-  };
+  const auto refreshed = [this](Lease kept) -> Task<void> { co_await request_.extend_by(kept.length); };
   Task<void> work = render();
   std::function<Task<void>(Lease)> after_refresh = refreshed;
   const bool kept = co_await refresh_while(isr_, lease, std::move(work), lost, std::move(after_refresh));
@@ -306,140 +259,7 @@ void Regeneration::give_turn_back(const std::optional<Render>& rendered) {
   if (auto place = options_.storing(is_page ? (*made)->body.bytes.size() : 0)) turn_ = std::move(place);
 }
 
-Task<Result<RegenerateOutcome>> Regeneration::conclude(Lease lease, Result<Rendered> rendered) {
-  if (!rendered) co_return co_await give_up(std::move(lease), std::move(rendered).error());
-  if (rendered->as == RenderedAs::failed) {
-    Error failure = failure_of(*rendered);
-    co_return co_await give_up(std::move(lease), std::move(failure));
-  }
-  if (rendered->as == RenderedAs::called_stale) co_return co_await called_stale(std::move(lease));
-  if (rendered->as == RenderedAs::transient) co_return co_await not_stored(std::move(lease));
-  co_return co_await publish_page(std::move(lease), *std::move(rendered));
-}
-
-Task<Result<RegenerateOutcome>> Regeneration::publish_page(Lease lease, Rendered page) {
-  options_.publish.seen_marks = seen_.seen_marks;
-  auto outcome = co_await publish(isr_, lease, std::move(page), options_.publish);
-  if (!outcome) {
-    // `invalid` is the renderer's mistake; anything else may pass. After `ambiguous` LOCK says who is right.
-    if (outcome.error().code == ErrorCode::invalid)
-      co_return co_await give_up(std::move(lease), outcome.error());
-    [[maybe_unused]] auto released = co_await release(isr_, lease);
-    if (outcome.error().code != ErrorCode::ambiguous) co_await hand_back(to_string(outcome.error()));
-    co_return std::move(outcome).error();
-  }
-  if (auto* published = std::get_if<Published>(&*outcome)) co_return Regenerated{std::move(*published)};
-  if (auto* gone = std::get_if<LeaseLost>(&*outcome)) {
-    co_return co_await attach(std::move(*gone), "the lease was lost before the page was published");
-  }
-  co_return co_await refuse(std::move(lease), std::get<PublishRefused>(*std::move(outcome)));
-}
-
-// The guards of the publish do not hold: the lease is given back, and nobody backs off.
-Task<Result<RegenerateOutcome>> Regeneration::refuse(Lease lease, PublishRefused refused) {
-  [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
-  std::string why = "not published: " + std::string(name(refused.reason));
-  RegenerateOutcome outcome = std::move(refused);
-  co_return co_await attach(std::move(outcome), std::move(why));
-}
-
-// The render failed: everybody backs off.
-Task<Result<RegenerateOutcome>> Regeneration::give_up(Lease lease, Error error) {
-  RenderFailed failed{std::move(error)};
-  const std::string why = to_string(failed.error);
-  auto backed_off = co_await back_off(isr_, std::move(lease), why);
-  if (backed_off) {
-    if (const auto* until = std::get_if<BackedOff>(&*backed_off)) failed.retry_at = until->until;
-  }
-  co_await hand_back(why);
-  co_return failed;
-}
-
-// What is no longer for everybody must not be served to anybody as stale either.
-Task<Result<RegenerateOutcome>> Regeneration::not_stored(Lease lease) {
-  const std::string why = "the page is only for whoever asked for it, and was not stored";
-  NotStored outcome;
-  if (seen_.meta) {
-    auto withdrawn = co_await withdraw(isr_, lease, *seen_.meta);
-    if (!withdrawn) {
-      [[maybe_unused]] auto released = co_await release(isr_, lease);
-      co_await hand_back(to_string(withdrawn.error()));
-      co_return std::move(withdrawn).error();
-    }
-    // What was rendered is for whoever asked for it all the same.
-    outcome.lease_lost = std::holds_alternative<LeaseLost>(*withdrawn);
-    if (const auto* done = std::get_if<Withdrawn>(&*withdrawn)) outcome.withdrawn = done->had_page;
-  } else {
-    auto released = co_await release(isr_, lease);
-    outcome.lease_lost = released && std::holds_alternative<LeaseLost>(*released);
-  }
-  if (outcome.lease_lost) co_return co_await attach(outcome, why);
-  co_await hand_back(why);
-  co_return outcome;
-}
-
-// Whoever renders the page has a stale one only: another may have a better one soon.
-Task<Result<RegenerateOutcome>> Regeneration::called_stale(Lease lease) {
-  [[maybe_unused]] auto released = co_await release(isr_, std::move(lease));
-  co_await hand_back("whoever renders the page calls it stale");
-  co_return CalledStale{};
-}
-
-// Somebody else had the page. Where the render that is current began after our request, it is our request's
-// result too; otherwise the request is handed back.
-Task<Result<RegenerateOutcome>> Regeneration::attach(RegenerateOutcome otherwise, std::string why) {
-  if (!claim_) co_return otherwise;
-  auto meta = co_await get_meta(isr_, page_, Consistency::strong);
-  const std::int64_t after = claim_->started_at + isr_.settings.clock_skew.count();
-  // A rollback dates its pin, not a render; and a time that has not come by any clock says nothing.
-  const std::int64_t latest = isr_.now() + isr_.settings.clock_skew.count();
-  if (meta && *meta && !(*meta)->pinned && (*meta)->generated_at > after && (*meta)->generated_at <= latest) {
-    RequestClaim ours = *claim_;
-    auto completed = co_await complete(isr_, std::move(ours), (*meta)->s3_key);
-    if (!completed) co_return std::move(completed).error();
-    if (std::holds_alternative<RequestChanged>(*completed)) {
-      if (std::holds_alternative<AlreadyFresh>(otherwise)) co_return otherwise;
-      co_return Replayed{(*meta)->s3_key};
-    }
-    co_return otherwise;
-  }
-  co_await hand_back(why);
-  co_return otherwise;
-}
-
-Task<void> Regeneration::hand_back(std::string why) {
-  if (!claim_) co_return;
-  RequestClaim ours = *claim_;
-  auto failed = co_await fail(isr_, std::move(ours), std::move(why));
-  if (!failed) {
-    log(LogLevel::warning, "the request " + claim_->id + " of " + to_string(page_) +
-                               " stays in progress until its time is over: " + to_string(failed.error()));
-  }
-}
-
-struct OutcomeName {
-  std::string_view operator()(const AlreadyFresh&) const { return "already_fresh"; }
-  std::string_view operator()(const Regenerated&) const { return "published"; }
-  std::string_view operator()(const Replayed&) const { return "replayed"; }
-  std::string_view operator()(const LeaseHeld&) const { return "lease_held"; }
-  std::string_view operator()(const RequestInProgress&) const { return "request_in_progress"; }
-  std::string_view operator()(const RequestMismatch&) const { return "request_mismatch"; }
-  std::string_view operator()(const RequestFailed&) const { return "request_failed"; }
-  std::string_view operator()(const RenderFailed& failed) const {
-    return failed.in_backoff ? "in_backoff" : "failed";
-  }
-  std::string_view operator()(const LeaseLost&) const { return "lease_lost"; }
-  std::string_view operator()(const PublishRefused&) const { return "refused"; }
-  std::string_view operator()(const NotStored&) const { return "not_stored"; }
-  std::string_view operator()(const CalledStale&) const { return "called_stale"; }
-  std::string_view operator()(const NoTurn&) const { return "no_turn"; }
-};
-
 }  // namespace
-
-std::string_view name(const RegenerateOutcome& outcome) {
-  return std::visit(OutcomeName(), outcome);
-}
 
 Task<Result<RegenerateOutcome>> regenerate(const Isr& isr, Page page, Renderer renderer,
                                            RegenerateOptions options) {

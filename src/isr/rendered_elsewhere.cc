@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/log.h"
+#include "facetheory/isr/pages.h"
 #include "facetheory/isr/verdict.h"
 
 namespace facetheory {

@@ -24,7 +24,7 @@
 namespace facetheory {
 namespace {
 
-// Bodies that were found unreferenced: one row each, sk the body's key, `found_at` the pass that found it.
+// Bodies that were found unreferenced: one row each, sk the body's key, `found_at` the sweep that found it.
 constexpr std::string_view kOrphansPk = "GC#BODIES";
 // Who sweeps (LOCK, by the rules of a page's lease), and how far it has come (STATE).
 constexpr std::string_view kSweepPk = "GC#SWEEP";
@@ -88,7 +88,7 @@ class Sweep {
   SweepReport report_;
   BodyReferences referenced_;
   bool resumed_ = false;    // The bodies before the first were seen by a sweep that did not end.
-  BodyReferences orphans_;  // This pass has seen them, and left them.
+  BodyReferences orphans_;  // This sweep has seen them, and left them.
   // What is to be done about the current page of bodies.
   std::vector<std::string> to_record_;
   std::vector<std::string> to_remove_;

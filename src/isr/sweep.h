@@ -4,7 +4,7 @@
 //
 // Rows are deleted where the table does not expire them itself, and only if their ttl is still the one that was
 // seen. Bodies are deleted if they are ours (by the form of their keys), older than the grace period, found
-// unreferenced in one pass, recorded, and found so again a grace period later. Bodies of other writers are never
+// unreferenced in one sweep, recorded, and found so again a grace period later. Bodies of other writers are never
 // touched.
 //
 // Beside another table's bodies every one of them would be an orphan. So nothing is deleted, and the error names both

@@ -989,10 +989,10 @@ def every_page_of_a_purged_tenant_is_removed(cli):
     same(len(cli("versions", "/a", "--tenant", "acme")["versions"]), 1)
 
 
-REST = "every reader, if the passes before this one left no page untold"
+REST = "every reader, if the walks before this one left no page untold"
 
 
-def the_progress_of_a_pass_is_shown_on_a_terminal(cli):
+def the_progress_of_a_walk_is_shown_on_a_terminal(cli):
     for i in range(3):
         cli.publish(f"/{i}", "--tag", "news")
 
@@ -1020,14 +1020,14 @@ def the_progress_of_a_pass_is_shown_on_a_terminal(cli):
 
     answer, shown = on_a_terminal("--limit", "1")
     same((answer["closed"], "0 %" in shown or "[#" in shown, shown.endswith("\r\x1b[K")), (1, True, True))
-    # Nobody can say how much of the table is behind a pass that goes on.
+    # Nobody can say how much of the table is behind a walk that goes on.
     answer, shown = on_a_terminal("--after", answer["after"])
     same((answer["closed"], "%" in shown, "closed 2" in shown), (2, False, True))
     answer, shown = on_a_terminal()
     same(("[####################] 100 %, pages 3, closed 0" in shown, answer["already_closed"]), (True, 3))
 
 
-def a_pass_over_every_page_goes_on_where_it_stopped(cli):
+def a_walk_over_every_page_goes_on_where_it_stopped(cli):
     for i in range(5):
         cli.publish(f"/{i}", "--tag", "news")
     words = ["invalidate", "--tag", "news", "--every-page", "--rate", "1000"]
@@ -1045,7 +1045,7 @@ def a_pass_over_every_page_goes_on_where_it_stopped(cli):
     same("after" in text and "closed" in text and "reaches" in text, True)
 
 
-def a_pass_that_is_interrupted_prints_its_cursor(cli):
+def a_walk_that_is_interrupted_prints_its_cursor(cli):
     for i in range(10):
         cli.publish(f"/{i}", "--tag", "news")
     process = cli.start("invalidate", "--tag", "news", "--every-page", "--rate", "1")
@@ -1057,7 +1057,7 @@ def a_pass_that_is_interrupted_prints_its_cursor(cli):
         cli("meta", f"/{i}").is_("stale", generated_at=0)
 
 
-def what_belongs_to_a_pass_over_every_page_is_refused_without_one(cli):
+def what_belongs_to_a_walk_over_every_page_is_refused_without_one(cli):
     cli("table", "create").is_("done")
     for words in (["--dry-run"], ["--rate", "5"], ["--limit", "5"], ["--after", "start"]):
         cli("invalidate", "--tag", "news", *words).is_("usage", 2).says("--every-page")

@@ -1,5 +1,7 @@
 #include "facetheory/isr/close_pages.h"
 
+#include "facetheory/isr/verdict.h"
+
 #include "tests/protocol/protocol_suite.h"
 
 namespace facetheory::test {
@@ -70,6 +72,21 @@ class ClosePagesTest : public ProtocolSuite {
 INSTANTIATE_TEST_SUITE_P(Stores, ClosePagesTest, testing::ValuesIn(protocol_backends()),
                          protocol_backend_name);
 
+// As writers do it that count no versions.
+TEST_P(ClosePagesTest, NothingIsClosedThatWasPinnedSinceItWasJudged) {
+  publish_page(page_at("a"));
+  const Item before = *row("META");
+  const MetaRow judged = *read_meta(before);
+  Attributes pinned = before.attributes;
+  pinned.set("pinned", true);
+  put("META", pinned);
+  EXPECT_FALSE(done([&] { return close_window(isr_, page_, judged); }));
+  EXPECT_EQ(row("META")->attributes, pinned);
+  put("META", before.attributes);
+  EXPECT_TRUE(done([&] { return close_window(isr_, page_, judged); }) || GetParam().faulty);
+  EXPECT_EQ(number("META", "generated_at"), 0);
+}
+
 TEST_P(ClosePagesTest, PagesOfATagAreClosedForReadersWhoKnowOnlyMetaAndNoOthers) {
   const std::vector<Page> marked{page_at("a"), page_at("b"), page_at("c")};
   const Page untagged = page_at("untagged");
@@ -87,6 +104,7 @@ TEST_P(ClosePagesTest, PagesOfATagAreClosedForReadersWhoKnowOnlyMetaAndNoOthers)
   EXPECT_EQ(report.closed + report.already_closed, 3U);
   if (exact()) {
     EXPECT_EQ(report.closed, 3U);
+    EXPECT_EQ(report.seen, 3U);
   }
   for (const Page& page : marked)
     EXPECT_EQ(generated_at(page), 0);
@@ -180,7 +198,7 @@ TEST_P(ClosePagesTest, PassGoesOnWhereALimitHasStoppedItAndSeesEachPageOnce) {
   ClosePagesOptions options;
   options.limit = 2;
   std::uint64_t seen = 0;
-  for (int pass = 0; pass < 4; ++pass) {
+  for (int round = 0; round < 4; ++round) {
     const ClosePagesReport report = closing("", options);
     seen += report.seen;
     if (exact()) {

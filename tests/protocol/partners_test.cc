@@ -332,7 +332,7 @@ TEST_P(PartnersTest, ListingOfPagesAndSweepDoNotMeetTheNotes) {
       isr, [&](const PageView&) { return ++pages > 0; }, [&](const Item&, const Error&) { ++bad; })));
   EXPECT_EQ(pages, 1);
   EXPECT_EQ(bad, 0);
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(100'000));
     const auto report = run(sweep(isr, {}));
     ASSERT_TRUE(report);

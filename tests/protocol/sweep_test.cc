@@ -117,7 +117,7 @@ TEST_P(SweepTest, BodiesThatVersionsAndRequestsReferToStay) {
   ASSERT_TRUE(run(complete(isr_, claimed, replayed.meta.s3_key)));
   published("/p", "two", options);
   published("/q", "next");
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(3601));
     sweeping();
   }
@@ -155,7 +155,7 @@ TEST_P(SweepTest, BodiesOfOtherWritersAreNeverTouched) {
   Body body;
   body.bytes = "theirs";
   ASSERT_TRUE(run(stores_.bodies->write(theirs, body)));
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(100'000));
     EXPECT_EQ(sweeping().bodies_foreign, 1U);
   }
@@ -169,7 +169,7 @@ TEST_P(SweepTest, BodyNamedInAnyFormByARowStays) {
   meta.attributes.set("s3_key", "s3://bucket/" + reference);
   Write write = Put{meta};
   ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(3601));
     sweeping();
   }
@@ -180,7 +180,7 @@ TEST_P(SweepTest, BodiesOfAnotherTableAreNotTouched) {
   const Published theirs = published("/p", "one");
   const ProtocolStores other = GetParam().open(clock_);
   const Isr stranger{*other.table, *stores_.bodies, clock_, random_, {}, {"our table", "their bodies"}};
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(3601));
     for (const bool dry_run : {true, false}) {
       SweepOptions options;
@@ -198,7 +198,7 @@ TEST_P(SweepTest, TableThatRefersToNothingIsNotBelievedUnlessSomebodyVouchesForI
   const Published page = published("/p", "one");
   Write write = Delete{meta_key(page_of("/p")->pk)};
   ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(3601));
     EXPECT_EQ(error_of(run(sweep(isr_, {}))).code, ErrorCode::invalid);
   }
@@ -222,7 +222,7 @@ TEST_P(SweepTest, BodiesFromBeforeThePartnershipStayUntilTheyAreAdopted) {
   };
   publish_again();
   publish_again();
-  for (int pass = 0; pass < 3; ++pass) {
+  for (int round = 0; round < 3; ++round) {
     clock_.advance(seconds(3601));
     const auto report = run(sweep(isr, {}));
     ASSERT_TRUE(report);
@@ -231,7 +231,7 @@ TEST_P(SweepTest, BodiesFromBeforeThePartnershipStayUntilTheyAreAdopted) {
   }
   EXPECT_TRUE(run(from_before.bodies->read(keys[0]))->has_value());
   ASSERT_TRUE(run(adopt_bodies(isr)));
-  for (int pass = 0; pass < 2; ++pass) {
+  for (int round = 0; round < 2; ++round) {
     ASSERT_TRUE(run(sweep(isr, {})));
     clock_.advance(seconds(3601));
   }
@@ -373,7 +373,7 @@ TEST_P(RowSweepTest, RowsThatCannotBeReadStayForPeopleToLookAtAndNoBodyIsDeleted
                    Item{{"SOMEBODY", "ELSE"}, {{"s3_key", 1}}}}) {
     Write write = Put{bad};
     ASSERT_TRUE(run(stores_.table->write(std::move(write), Durability::machine)));
-    for (int pass = 0; pass < 3; ++pass) {
+    for (int round = 0; round < 3; ++round) {
       clock_.advance(seconds(3601));
       const Error error = error_of(run(sweep(isr_, {})));
       EXPECT_EQ(error.code, ErrorCode::corrupt);
@@ -384,7 +384,7 @@ TEST_P(RowSweepTest, RowsThatCannotBeReadStayForPeopleToLookAtAndNoBodyIsDeleted
     Write removal = Delete{bad.key};
     ASSERT_TRUE(run(stores_.table->write(std::move(removal), Durability::machine)));
   }
-  for (int pass = 0; pass < 2; ++pass) {
+  for (int round = 0; round < 2; ++round) {
     clock_.advance(seconds(3601));
     sweeping();
   }
@@ -445,7 +445,7 @@ TEST(SweepOnDynamoDb, LeavesRowsToTheTableAndSweepsBodiesInTheBucket) {
     keys.push_back(std::get<Published>(*run(publish(isr, lease, rendered, options))).meta.s3_key);
   }
   std::uint64_t deleted = 0;
-  for (int pass = 0; pass < 2; ++pass) {
+  for (int round = 0; round < 2; ++round) {
     clock.advance(seconds(3700));
     const auto report = run(sweep(isr, {}));
     ASSERT_TRUE(report) << to_string(report.error());

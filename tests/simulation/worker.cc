@@ -551,7 +551,7 @@ Task<void> Worker::recover() {
   if (fleet_.sweeps_in_the_end) {
     // Rows go first, then what they named is found unreferenced, then it goes. A row may have been given a ttl of
     // thirteen minutes.
-    for (int pass = 0; pass < 9; ++pass) {
+    for (int round = 0; round < 9; ++round) {
       co_await me_.clock.sleep_for(kGrace + std::chrono::seconds(5));
       co_await sweep_all(false);
     }
