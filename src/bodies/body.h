@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "facetheory/bodies/stored_bytes.h"
+
 namespace facetheory {
 
 struct BodyMetadata {
@@ -22,8 +24,12 @@ struct BodyMetadata {
 struct Body {
   std::string bytes;
   BodyMetadata metadata;
+  // Of a body that was read: the same bytes where they are stored, if they lie in a file of this machine.
+  std::optional<StoredBytes> on_disk = {};
 
-  friend bool operator==(const Body&, const Body&) = default;
+  friend bool operator==(const Body& a, const Body& b) {
+    return a.bytes == b.bytes && a.metadata == b.metadata;
+  }
 };
 
 }  // namespace facetheory

@@ -75,9 +75,10 @@ class BodyStore {
   // it looks for where a row's s3_key names none here.
   virtual std::string address(std::string_view key) const { return reference(key); }
 
-  // What a body's metadata may take in this store; as kMaxMetadataBytes is counted.
   // Whether a body with this metadata could be written; `invalid` says what to change.
   Result<void> check(BodyMetadata metadata) const;
+
+  // What a body's metadata may take in this store; as kMaxMetadataBytes is counted.
   virtual std::size_t max_metadata_bytes() const { return kMaxMetadataBytes; }
 
   // What the store takes on a disk of this machine; empty: it is not on one.

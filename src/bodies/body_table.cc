@@ -88,6 +88,10 @@ Task<Result<std::optional<Body>>> BodyTable::read(std::string key) {
   if (bytes == nullptr) co_return malformed(called(key));
   auto body = decode_body_file(*bytes, key, called(key));
   if (!body) co_return body.error();
+  if (auto place = table_->place_of(row_of(key), kBody)) {
+    place->offset += bytes->size() - body->bytes.size();
+    body->on_disk.emplace(*std::move(place), body->bytes);
+  }
   co_return std::optional<Body>(std::move(*body));
 }
 

@@ -152,6 +152,51 @@ TEST_F(LmdbBodiesTest, KeepsARowInTheDocumentedFormat) {
   EXPECT_THAT(page->entries, ::testing::ElementsAre(BodyEntry{"a/b.html", 4, clock.now()}));
 }
 
+TEST_F(LmdbBodiesTest, TellsWhereASmallBodyLies) {
+  const std::string long_key(900, 'k');  // The table finds it by a digest.
+  for (const std::string& key : {std::string("short"), long_key}) {
+    // In one page with others, in pages of their own, and without a byte.
+    for (const std::size_t size : {0UL, 1UL, 900UL, 1'990UL, 2'100UL, 4'000UL, 50'000UL, kSmall.size()}) {
+      const std::string name = key.substr(0, 890) + "/" + std::to_string(size);
+      ASSERT_EQ(write(name, std::string(size, 'a')), "written");
+      ASSERT_EQ(write(name + "-neighbour", std::string(size, 'b')), "written");
+      const auto body = run(store_->read(name));
+      ASSERT_TRUE(body && *body && (*body)->on_disk) << size;
+      std::string bytes(size, '?');
+      ASSERT_EQ((*body)->on_disk->size(), size);
+      EXPECT_TRUE((*body)->on_disk->read_at_once(bytes.data())) << size;
+      EXPECT_EQ(bytes, std::string(size, 'a')) << size;
+    }
+  }
+  ASSERT_EQ(write("large", kLarge), "written");
+  EXPECT_FALSE((*run(store_->read("large")))->on_disk);
+}
+
+// The table gives the room of what was removed to others.
+TEST_F(LmdbBodiesTest, NobodyTakesOtherBodiesForOneThatIsGone) {
+  std::vector<Body> known;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = "k/" + std::to_string(i);
+    ASSERT_EQ(write(key, std::string(5'000, static_cast<char>('a' + i))), "written");
+    known.push_back(**run(store_->read(key)));
+  }
+  int gone = 0;
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(run(store_->remove("k/" + std::to_string(i))));
+    for (int j = 0; j < 3; ++j)
+      ASSERT_EQ(write("n/" + std::to_string(i * 3 + j), std::string(5'000, 'X')), "written");
+  }
+  for (const Body& body : known) {
+    std::string bytes(body.bytes.size(), '?');
+    if (!body.on_disk->read_at_once(bytes.data())) {
+      ++gone;
+    } else {
+      EXPECT_EQ(bytes, body.bytes);
+    }
+  }
+  EXPECT_GT(gone, 30);
+}
+
 TEST_F(LmdbBodiesTest, TakesOverWhatFileBodiesHasWritten) {
   auto files_alone = FileBodies::open(folder());
   ASSERT_TRUE(files_alone);

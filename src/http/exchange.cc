@@ -48,6 +48,10 @@ bool HttpExchange::was_closed_unanswered() const {
   return state_->was_closed_unanswered();
 }
 
+std::string HttpExchange::malformed() const {
+  return std::string(state_->malformed());
+}
+
 Task<Result<void>> HttpExchange::shutdown_write() {
   return state_->pool().here(ExchangeState::shutdown_write(state_));
 }

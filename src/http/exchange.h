@@ -19,6 +19,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "facetheory/base/result.h"
@@ -71,6 +72,10 @@ class HttpExchange {
   // Whether a connection that had been kept for use was closed before any of the answer came: it may have been closed
   // as it was used, and the origin may have seen nothing of the request.
   bool was_closed_unanswered() const;
+
+  // What is wrong with the answer where one came and cannot be used, in words that do not name the server. Empty:
+  // nothing is, or none came.
+  std::string malformed() const;
 
   // The longest silence from the next call on, instead of read_timeout (in a tunnel: instead of none). Called from the
   // reader or the writer while the other rests.

@@ -211,6 +211,7 @@ Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit
       if (outcome.state == HeadState::bad) {
         state->answer_ = Answer::failed;
         if (outcome.status != 431) co_return state->bad_answer(outcome.why);
+        state->malformed_ = "its head is larger than allowed";
         co_return Error{ErrorCode::ambiguous,
                         "the answer of " + state->pool_->url() +
                             " is larger than allowed: its head has more than " + std::to_string(limit) +
@@ -253,6 +254,7 @@ Result<HttpResponseStart> ExchangeState::take_head(const ResponseHead& head) {
   }
   if (head.status / 100 == 1) {
     if (++interim_answers_ >= kMaxInterimAnswers) {
+      malformed_ = "interim (1xx) answers without end";
       return Error{ErrorCode::ambiguous,
                    pool_->url() + " sends interim (1xx) answers without end; is it an HTTP server?"};
     }
@@ -417,7 +419,8 @@ Error ExchangeState::pool_stayed_full() const {
                             "send less at once");
 }
 
-Error ExchangeState::bad_answer(std::string_view why) const {
+Error ExchangeState::bad_answer(std::string_view why) {
+  malformed_ = why;
   return pool_->failure(ErrorCode::ambiguous, "await the answer of",
                         std::string(why) + "; is it an HTTP server?");
 }

@@ -58,6 +58,7 @@ class ExchangeState {
 
   const Headers& trailers() const { return trailers_; }
   bool was_closed_unanswered() const { return closed_unanswered_; }
+  std::string_view malformed() const { return malformed_; }
   const ConnectionPool& pool() const { return *pool_; }
 
  private:
@@ -78,7 +79,7 @@ class ExchangeState {
   std::optional<Error> cannot_write() const;
   Error misuse(std::string_view what) const;
   Error pool_stayed_full() const;
-  Error bad_answer(std::string_view why) const;
+  Error bad_answer(std::string_view why);
   Error time_ran_out(std::string_view phase, IdleLimit idle_limit) const;
 
   const std::shared_ptr<ConnectionPool> pool_;
@@ -100,6 +101,7 @@ class ExchangeState {
   bool writing_ = false;  // Stays when a write is cancelled, after which nobody knows what has been sent.
   bool awaits_continue_ = false;
   std::optional<Error> write_failed_;
+  std::string malformed_;  // What is wrong with the answer; empty: nothing so far.
 
   enum class Answer { head, body, done, failed };  // What comes next.
   Answer answer_ = Answer::head;

@@ -226,6 +226,19 @@ HeadOutcome parse_response_head(std::string_view bytes, std::size_t limit, Respo
   return outcome;
 }
 
+RequestLine read_request_line(std::string_view bytes) {
+  if (bytes.starts_with("\r\n")) bytes.remove_prefix(2);
+  const char* const end = bytes.data() + bytes.size();
+  const char* const method_end = skip(kTokenByte, bytes.data(), end);
+  RequestLine line;
+  const std::string_view method = between(bytes.data(), method_end);
+  if (method_end == end || *method_end != ' ' || method.empty() || method.size() > kMaxMethod) return line;
+  line.method = method;
+  const char* const target_end = skip_target(method_end + 1, end);
+  if (target_end == end || *target_end == ' ') line.target = between(method_end + 1, target_end);
+  return line;
+}
+
 std::size_t find_head_end(std::string_view bytes, std::size_t from) {
   while (from < bytes.size()) {
     const void* found = std::memchr(bytes.data() + from, '\n', bytes.size() - from);

@@ -60,6 +60,14 @@ struct HeadOutcome {
 HeadOutcome parse_request_head(std::string_view bytes, std::size_t limit, RequestHead& into);
 HeadOutcome parse_response_head(std::string_view bytes, std::size_t limit, ResponseHead& into);
 
+// Method and target of a request whose head is bad or has not come whole, for logs: each as far as it can be read, and
+// empty where it cannot. A target that is cut off is its beginning.
+struct RequestLine {
+  std::string_view method;
+  std::string_view target;
+};
+RequestLine read_request_line(std::string_view bytes);
+
 // Says where parsing again is worth while: just behind the first empty line that ends at or after `from`, or behind an
 // LF without CR, which makes the head bad. npos: not before more has come; `from` is then bytes.size() next time.
 std::size_t find_head_end(std::string_view bytes, std::size_t from);

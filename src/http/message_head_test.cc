@@ -347,5 +347,26 @@ TEST(FindField, IgnoresCaseAndFindsTheFirst) {
   EXPECT_EQ(find_field({}, "b"), nullptr);
 }
 
+TEST(RequestLine, IsReadAsFarAsItGoes) {
+  const auto read = [](std::string_view bytes) {
+    const std::vector<char> part(bytes.begin(),
+                                 bytes.end());  // A read beyond it would be found by a sanitizer.
+    const RequestLine line = read_request_line({part.data(), part.size()});
+    return std::string(line.method) + "|" + std::string(line.target);
+  };
+  EXPECT_EQ(read("GET /a?b HTTP/1.1\r\nHost : x\r\n\r\n"), "GET|/a?b");
+  EXPECT_EQ(read("\r\nGET /a HTTP/9"), "GET|/a");
+  EXPECT_EQ(read("GET /begun"), "GET|/begun");
+  EXPECT_EQ(read("GET "), "GET|");
+  EXPECT_EQ(read("GET /a\r\n\r\n"), "GET|");  // Whether it ends there nobody knows.
+  EXPECT_EQ(read("GET /\x80 HTTP/1.1\r\n"), "GET|");
+  EXPECT_EQ(read("GET"), "|");
+  EXPECT_EQ(read(" /a HTTP/1.1\r\n"), "|");
+  EXPECT_EQ(read("G(T /a HTTP/1.1\r\n"), "|");
+  EXPECT_EQ(read(std::string(65, 'G') + " /a HTTP/1.1\r\n"), "|");
+  EXPECT_EQ(read("\x16\x03\x01"), "|");
+  EXPECT_EQ(read(""), "|");
+}
+
 }  // namespace
 }  // namespace facetheory

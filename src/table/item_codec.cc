@@ -148,6 +148,22 @@ Attributes Decoder::attributes(int depth) {
   return attributes;
 }
 
+std::optional<std::string_view> Decoder::binary_attribute(std::string_view wanted) {
+  const std::size_t size = count();
+  for (std::size_t i = 0; i < size && !broken_; ++i) {
+    const std::string_view name = bytes();
+    if (name != wanted) {
+      value(0, [](auto&&) {});
+      continue;
+    }
+    const bool is_binary = static_cast<Type>(byte()) == Type::binary;
+    const std::string_view found = is_binary ? bytes() : std::string_view();
+    if (is_binary && !broken_) return found;
+    break;
+  }
+  return std::nullopt;
+}
+
 std::optional<Attributes> Decoder::attributes() {
   std::optional<Attributes> result = attributes(0);
   if (broken_) result.reset();

@@ -31,6 +31,9 @@ class Decoder {
     return {std::exchange(at_, at_ + length), length};
   }
   std::optional<Attributes> attributes();  // Empty: broken.
+  // The bytes of one of the attributes where they stand; empty: it is not there, or no Binary, or the decoder is
+  // broken.
+  std::optional<std::string_view> binary_attribute(std::string_view wanted);
 
   bool broken() const { return broken_; }
   bool at_end() const { return at_ == end_; }

@@ -259,7 +259,12 @@ Result<void> LmdbEnvironment::start() {
   if (code == ENOSPC) remove_unfinished_file();
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
   mdb_filehandle_t file{};  // LMDB lets children inherit this one.
-  if (mdb_env_get_fd(env, &file) == 0) ::fcntl(file, F_SETFD, FD_CLOEXEC);
+  if (mdb_env_get_fd(env, &file) == 0) {
+    ::fcntl(file, F_SETFD, FD_CLOEXEC);
+    if (const int again = ::fcntl(file, F_DUPFD_CLOEXEC, 0); again >= 0)
+      file_ = std::make_shared<const OpenFile>(again);
+    if (file_ && !can_be_read_at_once(file_->descriptor())) file_.reset();
+  }
   if (Result<void> good = check_length(); !good) return good;
   mdb_reader_check(env, nullptr);
   if (Result<void> good = check_format(); !good) return good;

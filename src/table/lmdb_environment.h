@@ -23,6 +23,7 @@
 #include <lmdb.h>
 
 #include "facetheory/base/disk_use.h"
+#include "facetheory/base/open_file.h"
 #include "facetheory/base/result.h"
 #include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/lmdb_options.h"
@@ -98,6 +99,9 @@ class LmdbEnvironment {
   LmdbTrees trees() const { return trees_; }
   const std::string& directory() const { return directory_; }
   const RecentCommits& commits() const { return commits_; }
+  // The file that LMDB maps, for whoever reads it there. Null: its file system cannot do that
+  // without waiting.
+  const std::shared_ptr<const OpenFile>& file() const { return file_; }
 
   void submit(std::unique_ptr<LmdbJob> job);
 
@@ -154,6 +158,7 @@ class LmdbEnvironment {
   const std::string directory_;
   const LmdbOptions options_;
   std::unique_ptr<MDB_env, Deleter> env_;
+  std::shared_ptr<const OpenFile> file_;
   LmdbTrees trees_;
   std::unique_ptr<LmdbLeases> leases_;
   std::array<ReaderSlot, kReaderSlots> readers_;

@@ -165,6 +165,27 @@ Result<std::uint64_t> LmdbRows::stamp(const Key& key) const {
   return stored_checksum(to_view(value));
 }
 
+// LMDB maps its file page by page, and each of its pages begins with its number. A value that has pages of its own
+// begins in the first of them.
+std::optional<std::uint64_t> LmdbRows::offset_of(const Key& key, std::string_view attribute) const {
+  const LmdbKey where = LmdbKey::of(key);
+  MDB_stat pages{};
+  MDB_val key_val = to_val(where.bytes);
+  MDB_val value{};
+  if (where.overflow || mdb_stat(txn_, tree_of(key), &pages) != 0) return std::nullopt;
+  if (mdb_get(txn_, tree_of(key), &key_val, &value) != 0 || value.mv_size < kChecksumBytes)
+    return std::nullopt;
+  Decoder decoder(to_view(value).substr(kChecksumBytes));
+  if (where.hashed) decoder.bytes();
+  const auto bytes = decoder.binary_attribute(attribute);
+  if (!bytes) return std::nullopt;
+  const auto* begin = static_cast<const char*>(value.mv_data);
+  const char* page = begin - reinterpret_cast<std::uintptr_t>(begin) % pages.ms_psize;
+  std::uint64_t number = 0;
+  std::memcpy(&number, page, sizeof number);
+  return number * pages.ms_psize + static_cast<std::uint64_t>(bytes->data() - page);
+}
+
 Result<std::optional<Attributes>> LmdbRows::get(const LmdbKey& where, const Key& key) const {
   Result<std::optional<std::string_view>> record = read_record(tree_of(key), where.bytes);
   if (!record) return record.error();

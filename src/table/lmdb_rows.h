@@ -47,6 +47,9 @@ class LmdbRows {
   // The checksum of the record that holds the row, whatever else it holds; 0: there is none. Leases in memory do not
   // count.
   Result<std::uint64_t> stamp(const Key& key) const;
+  // Where the bytes of that attribute, a Binary, lie in LMDB's file. Empty: there are none that lie there by
+  // themselves.
+  std::optional<std::uint64_t> offset_of(const Key& key, std::string_view attribute) const;
   Result<QueryPage> query(const Query& query) const;
   Result<ScanPage> scan(const Scan& scan) const;
 

@@ -63,6 +63,7 @@ class LmdbTable final : public Table {
   bool left_alone(const RowSet& rows, std::uint64_t from, std::uint64_t to) const override {
     return environment_->commits().left_alone(rows, from, to);
   }
+  std::optional<FilePlace> place_of(const Key& key, std::string_view attribute) const override;
 
  private:
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;
@@ -98,6 +99,15 @@ std::optional<std::uint64_t> LmdbTable::stamp(const std::vector<Key>& keys) cons
     all = all * 0x9E3779B97F4A7C15 + *one;  // Odd, so that every bit of each counts; their order does, too.
   }
   return all;
+}
+
+std::optional<FilePlace> LmdbTable::place_of(const Key& key, std::string_view attribute) const {
+  const LmdbEnvironment::Reader reader(*environment_);
+  if (reader.error() != 0 || !environment_->file()) return std::nullopt;
+  const LmdbRows rows(reader.txn(), environment_->trees(), environment_->directory(), reader.leases());
+  const auto offset = rows.offset_of(key, attribute);
+  if (!offset) return std::nullopt;
+  return FilePlace{environment_->file(), *offset};
 }
 
 Task<Result<void>> LmdbTable::create() {

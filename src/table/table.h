@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "facetheory/base/disk_use.h"
+#include "facetheory/base/open_file.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/table/item.h"
@@ -77,6 +79,12 @@ class Table {
   // Whether these rows are certainly the same at both versions, `to` being the later one. False: perhaps they are not,
   // ask for the stamp. Quicker than that.
   virtual bool left_alone(const RowSet&, std::uint64_t from, std::uint64_t to) const { return from == to; }
+
+  // Where the bytes of that attribute, a Binary, lie in a file of this machine at this moment; at any later one there
+  // may be others in their place. Empty: they do not lie in one as they are. May wait for a disk.
+  virtual std::optional<FilePlace> place_of(const Key&, std::string_view /*attribute*/) const {
+    return std::nullopt;
+  }
 
   // What the table takes on a disk of this machine; empty: it is not on one. Quick.
   virtual std::optional<DiskUse> disk_use() const { return std::nullopt; }
