@@ -21,7 +21,14 @@ std::size_t memory_of(const Body& body) {
   return size;
 }
 
-BodyCache::BodyCache(std::size_t budget) : budget_(budget), small_budget_(budget / kSmallShare) {}
+BodyCache::BodyCache(std::size_t budget) : budget_(budget), largest_(budget / kLargestShare) {}
+
+bool BodyCache::set_budget(std::size_t budget, std::size_t most) {
+  budget_ = budget;
+  for (std::size_t i = 0; i < most && bytes() > budget_; ++i)
+    evict_one();
+  return bytes() <= budget_;
+}
 
 std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
   const auto found = entries_.find(key);
@@ -35,7 +42,7 @@ void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::s
                        std::atomic<bool>* touched) {
   if (entries_.contains(key)) return;
   const std::size_t cost = kOverhead + key.size() + size;
-  if (cost > budget_ / kLargestShare) return;
+  if (cost > std::min(largest_, budget_ / 2)) return;
   const auto ghost = ghost_positions_.find(std::hash<std::string_view>()(key));
   Queue& queue = ghost != ghost_positions_.end() ? main_ : small_;
   if (ghost != ghost_positions_.end()) {
@@ -63,12 +70,16 @@ BodyCache::Warmth BodyCache::warmth(std::string_view key) const {
 }
 
 void BodyCache::make_room() {
-  while (bytes() > budget_) {
-    if (small_.bytes > small_budget_ || main_.entries.empty()) {
-      evict_from_small();
-    } else {
-      evict_from_main();
-    }
+  while (bytes() > budget_)
+    evict_one();
+}
+
+// Or moves one on.
+void BodyCache::evict_one() {
+  if (small_.bytes > budget_ / kSmallShare || main_.entries.empty()) {
+    evict_from_small();
+  } else {
+    evict_from_main();
   }
 }
 

@@ -32,9 +32,9 @@ class BodyCache {
   // The body under that s3_key; null: not here.
   std::shared_ptr<const Body> find(std::string_view key);
 
-  // Keeps it, unless it alone would take more than a quarter of the budget. One that is there already stays. `size` is
-  // what the body takes, without what it costs to keep it. `touched` belongs to the body: who sets it, on any thread,
-  // has used the body without find().
+  // Keeps it, unless it alone would take more than a quarter of the first budget, or half of today's. One that is there
+  // already stays. `size` is what the body takes, without what it costs to keep it. `touched` belongs to the body: who
+  // sets it, on any thread, has used the body without find().
   void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
               std::atomic<bool>* touched = nullptr);
 
@@ -43,6 +43,9 @@ class BodyCache {
   // How much a body is wanted here: it is in memory, and was asked for since it came.
   enum class Warmth { absent, unused, used };
   Warmth warmth(std::string_view key) const;
+
+  // From now on; `most` go at once of what is beyond it. False: more has to go, call it again.
+  bool set_budget(std::size_t budget, std::size_t most);
 
   std::size_t bytes() const { return small_.bytes + main_.bytes; }  // Never more than the budget.
   std::size_t size() const { return entries_.size(); }
@@ -65,6 +68,7 @@ class BodyCache {
   using Position = std::list<Entry>::iterator;
 
   void make_room();
+  void evict_one();
   static bool used(Entry& entry);
   void evict_from_small();
   void evict_from_main();
@@ -72,8 +76,8 @@ class BodyCache {
   void drop(Position entry);
   void remember(std::string_view key);
 
-  const std::size_t budget_;
-  const std::size_t small_budget_;
+  std::size_t budget_;
+  const std::size_t largest_;  // One that takes more is not kept, whatever the budget has become.
   Queue small_;
   Queue main_;
   std::unordered_map<std::string_view, Position> entries_;  // Keys point into the entries.

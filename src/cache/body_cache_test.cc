@@ -130,6 +130,23 @@ TEST(BodyCache, WhatComesBackSoonAfterItsEvictionStays) {
   EXPECT_NE(cache.find(key(0)), nullptr);
 }
 
+TEST(BodyCache, HoldsANewBudget) {
+  BodyCache cache(100'000);
+  for (int i = 0; i < 40; ++i)
+    insert(cache, key(i), body(2'000));
+  ASSERT_EQ(cache.size(), 40U);
+  EXPECT_FALSE(cache.set_budget(20'000, 5));
+  EXPECT_GE(cache.size(), 35U);
+  while (!cache.set_budget(20'000, 5))
+    ASSERT_GT(cache.size(), 0U);
+  EXPECT_LE(cache.bytes(), 20'000U);
+  EXPECT_GE(cache.size(), 7U);
+  EXPECT_TRUE(cache.set_budget(100'000, 5));
+  for (int i = 100; i < 130; ++i)
+    insert(cache, key(i), body(2'000));
+  EXPECT_GE(cache.size(), 37U);
+}
+
 TEST(BodyCache, HandsOutBodiesThatOutliveTheirEviction) {
   BodyCache cache(10'000);
   insert(cache, "a", body(1'000, 'a'));

@@ -1,13 +1,25 @@
 #include "facetheory/cache/body_memory.h"
 
+#include <chrono>
+#include <functional>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 namespace facetheory {
+namespace {
+
+// So long, or twice as long, a body is taken for one in use that was read where it is stored.
+constexpr std::chrono::minutes kUsedFor{10};
+
+}  // namespace
 
 BodyMemory::BodyMemory(BodyStore& store, Clock& clock, std::shared_ptr<const EngineOptions> options)
-    : store_(store), clock_(clock), options_(std::move(options)), bodies_(options_->memory) {}
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      uses_(kUsedFor),
+      bodies_(options_->memory) {}
 
 PreparedBody BodyMemory::prepared(Body body) const {
   if (options_->prepare) return options_->prepare(std::move(body));
@@ -63,8 +75,26 @@ void BodyMemory::erase(const std::string& s3_key) {
 }
 
 BodyCache::Warmth BodyMemory::warmth(std::string_view s3_key) const {
+  if (uses_.was_noted(use_of(s3_key))) return BodyCache::Warmth::used;
   const std::lock_guard lock(mutex_);
   return bodies_.warmth(s3_key);
+}
+
+std::uint64_t BodyMemory::use_of(std::string_view s3_key) {
+  return std::hash<std::string_view>()(s3_key);
+}
+
+// In steps, so that nobody waits long for his page.
+void BodyMemory::set_budget(std::size_t bytes) {
+  constexpr std::size_t kAtOnce = 64;
+  for (bool done = false; !done;) {
+    const std::lock_guard lock(mutex_);
+    done = bodies_.set_budget(bytes, kAtOnce);
+  }
+}
+
+void BodyMemory::look_at_clock() {
+  uses_.look_at_clock(clock_.monotonic());
 }
 
 void BodyMemory::add_to(EngineCounters& counters) const {

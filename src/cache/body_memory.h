@@ -15,6 +15,7 @@
 #include "facetheory/cache/body_cache.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/recent_use.h"
 #include "facetheory/cache/shared_reads.h"
 
 namespace facetheory {
@@ -37,6 +38,15 @@ class BodyMemory {
   PreparedBody prepared(Body body) const;
   BodyCache::Warmth warmth(std::string_view s3_key) const;
 
+  // For whoever has read a body's bytes without get(): it counts as used from then on. `use`: what use_of() gave.
+  static std::uint64_t use_of(std::string_view s3_key);
+  void note_use(std::uint64_t use) { uses_.note(use); }
+
+  // What bodies may take from now on, in place of EngineOptions::memory.
+  void set_budget(std::size_t bytes);
+  // To be called every second or so: what was used long ago does not count any more.
+  void look_at_clock();
+
   void add_to(EngineCounters& counters) const;
   void add_to(EngineGauges& gauges) const;
 
@@ -49,6 +59,7 @@ class BodyMemory {
   const std::shared_ptr<const EngineOptions> options_;
 
   SharedReads<BodyPointer> reads_;
+  RecentUse uses_;
 
   mutable std::mutex mutex_;  // Guards everything below; never held across an await.
   BodyCache bodies_;

@@ -52,8 +52,19 @@ class Engine {
   // The body that a row's s3_key names, prepared, through the memory. `corrupt`: it is gone or damaged.
   Task<Result<std::shared_ptr<const Body>>> body(std::string s3_key);
 
-  // How much a page is wanted in this process: 0, its body is not in memory; 1, it is; 2, it was asked for again since.
+  // How much a page is wanted in this process: 0, its body is not in memory; 1, it is; 2, it was asked for again since,
+  // or was read not long ago where it is stored.
   int warmth(const std::string& s3_key) const;
+
+  // For whoever answers with the bytes of a body that is not in memory, read where they are stored: the body is in use.
+  // Quick; `use` is what use_of() gave for it.
+  static std::uint64_t use_of(const std::string& s3_key);
+  void note_use(std::uint64_t use);
+
+  // What bodies may take in memory from now on, in place of EngineOptions::memory.
+  void set_memory(std::size_t bytes);
+  // To be called every second or so: what was used long ago does not count any more.
+  void look_at_clock();
 
   // The next request reads the page's pointer anew. It is still the last one known.
   void forget(const Page& page);

@@ -1,6 +1,8 @@
 // What the engine answers beyond pages for everybody: pages that are not stored, answers of renders that failed, pages
 // that their reviews refuse, and what is served only if it is there.
 
+#include "facetheory/isr/pages.h"
+
 #include "tests/support/engine_fixture.h"
 
 namespace facetheory {
@@ -90,7 +92,7 @@ TEST_F(EngineAnswersTest, ItIsRememberedForAWhileThatAPageIsNotStored) {
 TEST_F(EngineAnswersTest, PageThatFindsNoRoomIsServedWithoutBeingStoredUntilThereIs) {
   bool room = false;
   EngineOptions options;
-  options.has_room = [&](std::size_t bytes) {
+  options.admit = [&](std::size_t bytes) {
     EXPECT_GT(bytes, 0U);
     return room;
   };

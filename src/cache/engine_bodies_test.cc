@@ -176,5 +176,19 @@ TEST_F(EngineBodiesTest, AStoreThatCannotBeWrittenIsStillRead) {
   EXPECT_THAT(serving(*node_, page(0), renderer()), testing::EndsWith(": page 1"));
 }
 
+// For eviction from the disk, which knows nothing of who answers with bytes where they are stored.
+TEST_F(EngineBodiesTest, ABodyThatIsReadWhereItIsStoredIsInUseForAWhile) {
+  const std::string key = "a/body";
+  EXPECT_EQ(node_->warmth(key), 0);
+  node_->note_use(Engine::use_of(key));
+  EXPECT_EQ(node_->warmth(key), 2);
+  EXPECT_EQ(node_->warmth("another"), 0);
+  for (int i = 0; i < 30; ++i) {
+    clock_.advance(1min);
+    node_->look_at_clock();
+  }
+  EXPECT_EQ(node_->warmth(key), 0);
+}
+
 }  // namespace
 }  // namespace facetheory

@@ -52,9 +52,10 @@ struct EngineOptions {
   // Called once for every body that was read or rendered, on the thread that did; what it makes is what Served::body
   // points to. Must not throw.
   std::function<PreparedBody(Body)> prepare = {};
-  // Asked of every page that was rendered and does not stand in the table yet, with what its body takes: false, and it
-  // is not stored, since there is no room. Empty: there always is. Must not throw.
-  std::function<bool(std::size_t bytes)> has_room = {};
+  // Admits a page that does not stand in the table yet, with what its body takes: called once for each that was
+  // rendered, so that whoever counts them can. False: it is not stored, since there is no room. Empty: there always is.
+  // Must not throw.
+  std::function<bool(std::size_t bytes)> admit = {};
   // Called on the engine's executor when a regeneration has ended: name(RegenerateOutcome), or "error". Must not throw.
   std::function<void(std::string_view outcome, Duration took)> on_regenerated = {};
 };

@@ -4,6 +4,7 @@
 
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/base/loop_thread.h"
+#include "facetheory/isr/pages.h"
 
 #include "tests/support/engine_fixture.h"
 

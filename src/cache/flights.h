@@ -1,12 +1,13 @@
 // Flights: the regenerations of one process, one per page at a time (and per idempotency key). Each runs on its own,
-// for whoever began it and whoever has joined since. For .cc files only, since it needs Asio. May be used from any
-// thread.
+// for whoever began it and whoever has joined since. This is the book of them: who is aboard, what has landed, and what
+// should have landed long ago. What one of them does meanwhile is flight_work.h. For .cc files only, since it needs
+// Asio. May be used from any thread.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,91 +16,18 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/base/event.h"
-#include "facetheory/base/pending_writes.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/flight.h"
+#include "facetheory/cache/flight_work.h"
 #include "facetheory/cache/page_memory.h"
-#include "facetheory/cache/serve_request.h"
 #include "facetheory/cache/store_guards.h"
 #include "facetheory/cache/turns.h"
-#include "facetheory/isr/isr.h"
-#include "facetheory/isr/page.h"
-#include "facetheory/isr/regenerate.h"
-#include "facetheory/isr/rows.h"
+#include "facetheory/isr/regenerate_outcome.h"
 
 namespace facetheory {
-
-// What a flight's own renderer has made: a page, stored or not, or the answer of a render that failed.
-struct RenderedHere {
-  RenderedAs as = RenderedAs::page;
-  BodyPointer body;                // Null: nobody has needed it yet, or the renderer has handed it over.
-  std::optional<Body> unprepared;  // What it is made of when somebody needs it.
-  PreparedBody prepared;
-  MetaRow would_be;            // What META would be of it.
-  std::string why_not_stored;  // For people; empty: nobody says.
-};
-
-struct Flight {
-  Flight(const ServeRequest& of, Duration now, std::shared_ptr<Turns::Place> waiting_place)
-      : page(of.page), readable(of.readable), began(now), place(std::move(waiting_place)) {}
-
-  void tell_ended() {
-    ended.set();
-    held_up.set();
-    render_over.set();
-    if (readable) readable->set();
-  }
-
-  // How far its render has come.
-  enum class Render {
-    to_come,     // It has not begun.
-    taken_back,  // It will not begin: whoever began the flight has taken the renderer back.
-    under_way,   // The renderer is at work.
-    ended,       // Whatever came of it. From now on a page may have been published.
-  };
-
-  const Page page;
-  // It belongs to the request that began the flight, and is also set when the flight has ended.
-  const std::shared_ptr<Event> readable;
-  const Duration began;                       // Monotonic.
-  const std::shared_ptr<Turns::Place> place;  // Where it waits for its turn.
-  // Guarded by the mutex of Flights.
-  Duration due{0};           // When it must have ended; monotonic. While it queues, Turns sees to that.
-  bool landed = false;       // It has ended, or was given up; the first who says so writes the outcome.
-  int waiters = 0;           // Requests that wait for it.
-  Duration waited_until{0};  // When the most patient of them gives up.
-  bool for_its_own = false;  // It is to be made even if nobody waits: the page is stale and is being served.
-  bool joined = false;       // Somebody has come since.
-  bool contended = false;    // The lease was found in other hands at least once.
-  Render render = Render::to_come;
-  Duration step_began{0};  // When it began, had its turn, or was rendered, whatever came last; monotonic.
-  bool no_room = false;    // Its page is not stored for that alone: the next one may be.
-
-  std::atomic<bool> elsewhere = false;  // Somebody else has the lease, or the request.
-  Event held_up;                        // It was so at least once; or the flight has ended.
-  Event render_over;                    // Whatever came of it; or the flight has ended.
-  Event ended;
-
-  // Written before `ended` is set, read by others afterwards.
-  std::optional<Result<RegenerateOutcome>> outcome;
-  // Empty: nothing was rendered here. Before the end it is guarded by the mutex of Flights.
-  std::optional<RenderedHere> rendered;
-  bool unmarked = false;  // None of the page's marks was set while it was rendered; read if somebody joined.
-};
-
-// What a flight is begun with.
-struct Errand {
-  ServeRequest request;
-  Renderer renderer;
-  Pointer pointer;         // What the request saw.
-  bool rejected = false;   // It is fresh, but not good enough.
-  bool just_read = false;  // The pointer was read for this errand, not known from before.
-  // How long whoever boards waits for it; monotonic. Empty: nobody waits, it flies in the background.
-  std::optional<Duration> waits_until = {};
-};
 
 class Flights;
 
@@ -137,19 +65,10 @@ class Flights : public std::enable_shared_from_this<Flights> {
   Boarding board(Errand errand);
 
   // Whether the flight has not had its turn: it queues for it, or was sent away.
-  bool is_held_up(const Flight& flight) const { return turns_->is_held_up(*flight.place); }
-  // Whether its render has made a page for everybody, whatever is left to do with it.
-  bool has_rendered_page(const Flight& flight) const;
-  // Whether it is already known that its page is not stored for want of room.
-  bool found_no_room(const Flight& flight) const;
-  // The page that was rendered, stored or not, and what META would be of it. Null: there is none yet.
-  std::pair<BodyPointer, MetaRow> rendered_page(Flight& flight) const;
+  bool is_held_up(const Flight& flight) const { return shared_.turns->is_held_up(*flight.place); }
+  bool was_refused(const Flight& flight) const { return shared_.turns->was_refused(*flight.place); }
   // A store has not answered it for a while: it neither queues nor renders, nor waits for somebody else.
   bool waits_for_a_store(const Flight& flight) const;
-  // To be called by whoever began it: it will not use that renderer. False: it has begun to.
-  bool take_renderer_back(Flight& flight);
-  bool was_renderer_taken_back(const Flight& flight) const;
-  bool was_refused(const Flight& flight) const { return turns_->was_refused(*flight.place); }
   // When there may be a turn for somebody who is sent away now; in seconds since 1970.
   std::int64_t turn_expected_at() const;
 
@@ -170,48 +89,23 @@ class Flights : public std::enable_shared_from_this<Flights> {
  private:
   friend class Seat;
   void leave(Flight& flight);
-  void take_seat(Flight& flight, const Errand& errand);  // With mutex_ held.
+  void take_seat(Flight& flight, const Errand& errand);  // The mutex is held.
   void tell_turns(const Flight& flight) const;           // Likewise.
+
   static Task<void> fly(std::shared_ptr<Flights> self, std::shared_ptr<Flight> flight, std::string key,
                         Errand errand);
+  void count(const Result<RegenerateOutcome>& outcome);
   void land(Flight& flight, const std::string& key, Result<RegenerateOutcome> outcome);
   void give_up_overdue(const std::string* key = nullptr);  // The flight of that key, or all that are overdue.
-  void give_up(const std::shared_ptr<Flight>& flight);     // With mutex_ held; the caller sets its events.
-  void set_due(Flight& flight, Duration due);
-  Task<std::shared_ptr<void>> take_turn(Flight& flight, Duration render_limit);
-  Task<Result<RegenerateOutcome>> regenerate_for(Flight& flight, Errand errand);
-  RegenerateOptions options_for(Flight& flight, const Errand& errand);
-  Task<Result<Rendered>> render_for(Flight& flight, const Errand& errand, RenderContext context);
-  void begin_render(Flight& flight);
-  void end_render(Flight& flight, const Result<Rendered>& rendered, bool no_room) const;
-  Task<void> check_marks(Flight& flight, Page page, const RegenerateOutcome& outcome);
-  void remember_body(Flight& flight, const std::string& s3_key) const;
-  void prepare_rendered(Flight& flight) const;  // With mutex_ held.
-  bool leave_unstored_if_full(Rendered& rendered, bool is_new) const;
-  void note(Flight& flight, RegenerateEvent event);
-  void remember(const Flight& flight, const RegenerateOutcome& outcome);
-  void count(const Result<RegenerateOutcome>& outcome);
+  void give_up(const std::shared_ptr<Flight>& flight);     // The mutex is held; the caller sets its events.
 
-  // Constant after construction.
-  const std::shared_ptr<StoreGuards> guards_;
-  const Isr& isr_;  // Its stores are guarded.
-  const std::shared_ptr<const EngineOptions> options_;
-  const std::shared_ptr<PageMemory> memory_;
   const boost::asio::any_io_executor executor_;
-  const std::shared_ptr<Turns> turns_;
-  const std::shared_ptr<PendingWrites> storing_;
+  FlightsShared shared_;
 
-  mutable std::mutex mutex_;  // Guards everything below; never held across an await.
+  // Guarded by the mutex in shared_.
   std::map<std::string, std::shared_ptr<Flight>> flights_;
   std::vector<std::shared_ptr<Flight>> given_up_;  // They have not ended yet.
   bool draining_ = false;
-  EngineCounters counters_;
 };
-
-// Awaits the renderer, which is cancelled at the limit: that is an error then. What it throws, this throws.
-Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer renderer, RenderContext context);
-
-// What META would be of a page that is not stored.
-MetaRow would_be(const Isr& isr, const Rendered& rendered);
 
 }  // namespace facetheory

@@ -30,11 +30,17 @@ class RecentPages {
 
   // What was put is valid until the next call.
   Known& put(std::string_view pk, Known known, std::size_t cost = 1) {
+    return put(pk, std::move(known), cost, [](const std::string&, const Known&) {});
+  }
+  // `leaves(pk, known)` is called for each that goes since there is no room.
+  template <typename Leaves>
+  Known& put(std::string_view pk, Known known, std::size_t cost, const Leaves& leaves) {
     erase(pk);
     while (cost_ + cost > capacity_ && !order_.empty()) {
       if (std::exchange(order_.back().found, false)) {
         order_.splice(order_.begin(), order_, std::prev(order_.end()));
       } else {
+        leaves(std::as_const(order_.back().pk), std::as_const(order_.back().known));
         erase(order_.back().pk);
       }
     }
