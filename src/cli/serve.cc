@@ -60,7 +60,7 @@ class Serve final : public Command {
             {"stopped", 0,
              "By a signal. What limits.drain_timeout cut short is told on stderr, and how many "
              "connections that were (connections_cut). A second signal while it stops ends it at once, as "
-             "signals do: 143 for SIGTERM, 130 for SIGINT."},
+             "signals do: 143 for SIGTERM, 130 for SIGINT. SIGHUP does nothing then."},
             {"ok", 0, "With --check-config: the configuration is good."}}};
   }
 
@@ -132,7 +132,9 @@ class Serve final : public Command {
       complain("reloaded");
     }
     complain("stopping; a second signal stops at once");
-    // Unblocked signals have their default effect: the next one ends the process.
+    // Unblocked signals have their default effect: the next one ends the process. Only there is nothing to be read
+    // again.
+    std::signal(SIGHUP, SIG_IGN);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     const Stopped stopped = (*service)->stop();
     const auto cut = static_cast<std::int64_t>(stopped.connections_cut);

@@ -183,9 +183,23 @@ class PageExplanation {
  private:
   // The page where the walk stands, read for the explanation and then asked for as a request would ask for it.
   Task<Result<Served>> serve_here(Explanation& told) {
-    auto read = co_await read_page(isr_, engine_, walk_.page(), key_.tags);
-    if (!read) co_return std::move(read).error();
-    told.pages.push_back(*std::move(read));
+    constexpr int kMostRounds = 3;
+    for (int round = 1;; ++round) {
+      auto read = co_await read_page(isr_, engine_, walk_.page(), key_.tags);
+      if (!read) co_return std::move(read).error();
+      auto served = co_await serve_stored_here();
+      // A render may have ended in between. Rows and answer are to be of one page.
+      const bool is_another = served && served->body &&
+                              (!read->meta || read->meta->s3_key != served->meta.s3_key ||
+                               read->meta->generated_at != served->meta.generated_at);
+      if (is_another && round < kMostRounds) continue;
+      told.pages.push_back(*std::move(read));
+      if (served) told.pages.back().suits = served->as != ServedAs::other;
+      co_return served;
+    }
+  }
+
+  Task<Result<Served>> serve_stored_here() {
     now_ = isr_.now();
     ServeRequest serve = as_the_request();
     serve.review = [this](const Body& body, const MetaRow& meta, PageState state) {
@@ -194,9 +208,7 @@ class PageExplanation {
       return review;
     };
     while_stale_ = false;
-    auto served = co_await serve_stored(engine_, std::move(serve));
-    if (served) told.pages.back().suits = served->as != ServedAs::other;
-    co_return served;
+    co_return co_await serve_stored(engine_, std::move(serve));
   }
 
   // May the page be served when a render has failed? The engine answers as if that were the same as while it runs.

@@ -81,7 +81,7 @@ TEST_F(FreshAnswers, OfAPageWhoseVariantsLeadToNoEndThereAreNone) {
 TEST_F(FreshAnswers, AreNotUsedWhenThePageHasChangedOnTheWay) {
   auto answer = rendered_again();
   ASSERT_TRUE(answer);
-  ASSERT_TRUE(run(purge(isr_, Page{answer->page.rows.front().pk})));
+  ASSERT_TRUE(run(purge(isr_, Page{answer->page.text.rows().front().pk})));
   take_to_the_front(std::move(answer));
   EXPECT_EQ(at_hand(), "");
 }

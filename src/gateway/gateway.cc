@@ -24,7 +24,7 @@ Gateway::Gateway(GatewayParts parts, std::shared_ptr<const Site> site)
     : parts_(std::move(parts)),
       loop_(LoopBound::to_loop(parts_.loop, "a gateway")),
       metrics_(parts_.metrics.add_loop()),
-      warm_(loop_, parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory) {
+      warm_(loop_, parts_.engine, parts_.isr, site->config.pointer_ttl, parts_.warm_memory, parts_.spill) {
   take(std::move(site));
 }
 Gateway::~Gateway() = default;
@@ -73,20 +73,25 @@ void Gateway::was_rendered_again(const ServerRequest& request, std::optional<Fre
 void Gateway::tell(AccessRecord record) {
   loop_.check();
   metrics_.answered(record.state, record.status, record.bytes, record.took);
+  if (record.cut_off != CutOff::no) metrics_.cut_off(record.cut_off);
   if (!parts_.on_answered) return;
   record.time = std::chrono::floor<std::chrono::milliseconds>(parts_.isr.clock.now() - record.took);
   parts_.on_answered(record);
 }
 
-void Gateway::refused(int status, std::string_view why, const std::string& peer) {
+void Gateway::refused(const RefusedRequest& refusal) {
   AccessRecord record;
-  record.peer = peer;
-  record.method = "-";
-  record.target = "-";
-  record.status = status;
-  record.state = "refused";
-  record.detail = why;
+  record.peer = refusal.peer;
+  record.method = refusal.line.method;
+  record.target = refusal.line.target;
+  record.status = refusal.status;
+  record.state = kRefused;
+  record.detail = refusal.why;
   tell(record);
+}
+
+Headers Gateway::refusal_fields() {
+  return {{"X-FaceTheory-ISR", std::string(kRefused)}};
 }
 
 // Requests of one round came at the same time.
@@ -108,19 +113,47 @@ const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::s
   look_at_clocks(round);
   WarmPage* page = ready_page(head, peer);
   if (page == nullptr) return nullptr;
-  std::shared_ptr<const Body> body = page->body.lock();
-  if (!body) return nullptr;
-  if (!page->touched->load(std::memory_order_relaxed)) page->touched->store(true, std::memory_order_relaxed);
-  ready_.head = page->head;
-  ready_.body = page->bytes;
-  ready_.fixed = page->fixed;
-  ready_.owner = std::move(body);
+  if (!take_bytes(*page)) return nullptr;
+  ready_.head = warm_.head_of(*page, round_second_);
   tell(record_of(head, peer, *page));
   if (parts_.on_stale && page->is_render_due(round_second_)) {
     page->note_render_asked(round_second_);
     parts_.on_stale(request_of(head, peer));
   }
   return &ready_;
+}
+
+bool Gateway::take_bytes(WarmPage& page) {
+  std::shared_ptr<const Body> body = page.body.lock();
+  if (!body) {
+    // Even of a body that is gone, who could still ask for it holds some memory.
+    page.body.reset();
+    return read_bytes(page);
+  }
+  if (!page.touched->load(std::memory_order_relaxed)) page.touched->store(true, std::memory_order_relaxed);
+  ready_.body = page.bytes;
+  ready_.fixed = page.fixed;
+  ready_.owner = std::move(body);
+  return true;
+}
+
+bool Gateway::read_bytes(WarmPage& page) {
+  // What is asked for so often should be in memory, where the long way puts it. Otherwise it costs more than it saves.
+  constexpr std::uint8_t kMostReads = 64;
+  ready_.fixed = false;
+  ready_.owner.reset();
+  parts_.engine.note_use(page.use);
+  if (page.is_bodiless) {
+    ready_.body = {};
+    return true;
+  }
+  if (!page.on_disk || page.reads >= kMostReads) return false;
+  ++page.reads;
+  const std::size_t size = page.on_disk->size();
+  if (read_.size() < size) read_.resize(size);
+  if (!page.on_disk->read_at_once(read_.data())) return false;
+  ready_.body = {read_.data(), size};
+  return true;
 }
 
 AccessRecord Gateway::record_of(const RequestHead& head, const std::string& peer,
@@ -130,10 +163,10 @@ AccessRecord Gateway::record_of(const RequestHead& head, const std::string& peer
   record.method = head.method;
   record.target = head.target;
   record.status = page.status;
-  record.bytes = page.bytes.size();
+  record.bytes = ready_.body.size();
   record.state = name(page.as);
-  record.host = page.host;
-  record.tenant = page.tenant;
+  record.host = page.text.host();
+  record.tenant = page.text.tenant();
   record.route = page.route->pattern.text();
   if (parts_.on_answered) {
     const auto field = [&](std::string_view wanted) {

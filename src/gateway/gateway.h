@@ -54,8 +54,13 @@ class Gateway {
   // render where that is due. As AnswerAtOnce in event_loop.h.
   const ReadyAnswer* answer_at_once(const RequestHead& head, const std::string& peer, std::uint64_t round);
 
-  // Counts a request that came to nothing before it could be read.
-  void refused(int status, std::string_view why, const std::string& peer);
+  // Counts a request that the server has refused by itself, and tells the access log of it.
+  void refused(const RefusedRequest& refusal);
+  // What its answers to those carry.
+  static Headers refusal_fields();
+
+  // What the answers take that are kept ready; from any thread.
+  std::size_t warm_memory_in_use() const { return warm_.memory_in_use(); }
 
   // Requests that come from now on are answered by that configuration.
   void use(std::shared_ptr<const Site> site);
@@ -65,6 +70,9 @@ class Gateway {
   void look_at_clocks(std::uint64_t round);
   // The page that answers the request at once in this round's second; null: there is none.
   WarmPage* ready_page(const RequestHead& head, const std::string& peer);
+  // Puts the page's bytes into ready_: from memory, or from where they are stored. False: they cannot be had at once.
+  bool take_bytes(WarmPage& page);
+  bool read_bytes(WarmPage& page);
   AccessRecord record_of(const RequestHead& head, const std::string& peer, const WarmPage& page) const;
   void tell(AccessRecord record);
 
@@ -76,6 +84,7 @@ class Gateway {
   Duration round_began_{0};
   std::int64_t round_second_ = 0;  // Since 1970.
   ReadyAnswer ready_;
+  std::vector<char> read_;    // The bytes of the answer, where they were read for it.
   int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;
   std::shared_ptr<const OriginClients> passing_;

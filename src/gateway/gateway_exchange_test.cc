@@ -52,6 +52,7 @@ class OtherExchange final : public ServerExchange {
     take_head(response.status, std::move(response.headers));
     body_ = response.body;
     bytes_sent_ = body_.size();
+    progress_ = AnswerProgress::whole;
     co_return Result<void>{};
   }
   Task<Result<void>> begin(int status, Headers headers, std::optional<std::uint64_t>) override {
@@ -63,12 +64,16 @@ class OtherExchange final : public ServerExchange {
     bytes_sent_ += piece.size();
     co_return Result<void>{};
   }
-  Task<Result<void>> finish(Headers) override { co_return Result<void>{}; }
+  Task<Result<void>> finish(Headers) override {
+    progress_ = AnswerProgress::whole;
+    co_return Result<void>{};
+  }
   Task<Result<void>> interim(int, Headers) override { co_return Result<void>{}; }
   Task<void> client_left() override { return wait_for_ever(); }
   std::stop_token probably_left() override { return {}; }
   Task<Result<void>> switch_protocols(Headers) override { co_return Result<void>{}; }
   void shut_down_sending() override {}
+  AnswerProgress progress() const override { return progress_; }
 
   void never_end() { never_ends_ = true; }  // Nobody takes the answer.
   const std::string& body() const { return body_; }
@@ -84,6 +89,7 @@ class OtherExchange final : public ServerExchange {
   std::string piece_;
   bool has_body_ = false;
   bool never_ends_ = false;
+  AnswerProgress progress_ = AnswerProgress::unfinished;
   const Headers none_;
   Headers headers_;
   std::string body_;
@@ -172,7 +178,7 @@ class GatewayDeathTest : public test::GatewayFixture {
 TEST_F(GatewayDeathTest, EndsTheProgramWhenItAnswersElsewhere) {
   const RequestHead head{"GET", "/a", 1, {{"Host", "example.com"}}, 0};
   EXPECT_DEATH((void)gateway_.answer_at_once(head, "127.0.0.1", 0), kElsewhere);
-  EXPECT_DEATH(gateway_.refused(400, "malformed", "127.0.0.1"), kElsewhere);
+  EXPECT_DEATH(gateway_.refused({400, "malformed", "127.0.0.1", {}}), kElsewhere);
   ServerRequest malformed = request_;
   malformed.target = "no target";
   OtherExchange exchange(std::move(malformed));

@@ -149,6 +149,8 @@ TEST(GatewayPages, APageThatTheOriginConfirmsIsRenewed) {
   EXPECT_EQ(renewed.state(), "miss");
   EXPECT_EQ(renewed.body, "page");
   EXPECT_EQ(renewed.field("x-kept"), "yes");
+  EXPECT_EQ(renewed.status, 200);
+  EXPECT_THAT(renewed.field("cache-status"), HasSubstr("; fwd=stale; fwd-status=304; stored; ttl=10"));
   EXPECT_EQ(bed.get("/a").state(), "hit");
   ASSERT_THAT(bed.origin.requests("/a"), SizeIs(2));
 }
@@ -169,6 +171,7 @@ TEST(GatewayPages, AConfirmationThatSetsACookieIsAskedForWholeAndNotStored) {
   EXPECT_EQ(mine.state(), "uncached");
   EXPECT_EQ(mine.body, "page");
   EXPECT_EQ(mine.field("set-cookie"), "id=1");
+  EXPECT_THAT(mine.field("cache-status"), HasSubstr("; fwd-status=200"));
   EXPECT_EQ(bed.get("/a").state(), "pass");
 }
 

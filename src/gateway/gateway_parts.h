@@ -36,6 +36,7 @@ struct GatewayParts {
   // The name by which the origin learns who passes a request on (rules/replay.h).
   std::string pseudonym = "facetheory";
   std::size_t warm_memory = std::size_t{16} << 20;  // Bytes of answers that are kept ready.
+  SpillRoom spill = {};                             // For those that have no room there.
   // Told of every request when it is over; the record's views last for the call only. Must not throw.
   std::function<void(const AccessRecord&)> on_answered = {};
   // Given each request whose stale page is to be rendered again. Gateway::was_rendered_again() follows.

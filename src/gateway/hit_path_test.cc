@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -137,11 +138,17 @@ class HitPath : public testing::Test {
   // Enough connections for the system to spread them over both loops.
   static constexpr int kConnections = 24;
 
-  HitPath() {
-    const std::string table = "table = \"lmdb:" + folder_.path().string() + "\"\n";
+  HitPath() { start(256 << 20); }
+
+  void start(std::size_t memory) {
+    clients_.clear();
+    service_.reset();
+    const std::string table = "table = \"lmdb:" + (folder_.path() / "table").string() + "\"\n";
     const std::string lines = "trusted_peers = [\"127.0.0.1\"]\n[defaults]\nrevalidate = \"1h\"\n";
-    service_ =
-        *Service::start(test::bed_config(origin_.port(), lines, table), ServiceOptions{.version = "test"});
+    Config config = test::bed_config(origin_.port(), lines, table);
+    config.bodies = "lmdb:" + (folder_.path() / "bodies").string();
+    config.memory = memory;
+    service_ = *Service::start(std::move(config), ServiceOptions{.version = "test"});
     for (int i = 0; i < kConnections; ++i)
       clients_.push_back(std::make_unique<RawClient>(service_->listening().front().port));
   }
@@ -179,6 +186,7 @@ class HitPath : public testing::Test {
 };
 
 TEST_F(HitPath, NeitherAllocatesNorSharesALock) {
+  ask(*clients_.front(), "");  // Sent while it is rendered, before it has a name.
   const std::string etag = ask(*clients_.front(), "").field("etag");
   ASSERT_NE(etag, "");
   struct Case {
@@ -209,6 +217,19 @@ TEST_F(HitPath, LikewiseOfALargePageWhichIsLent) {
   EXPECT_EQ(lent, 100U * kConnections);
   EXPECT_EQ(shared_locks(), 0);
   EXPECT_LT(allocations, 100U);
+}
+
+// A page that has no room in memory is read where it is stored, for each hit.
+TEST_F(HitPath, LikewiseOfAPageThatIsNotInMemory) {
+  path_ = "/stored";
+  origin_.answer(path_, 200, {{"Content-Type", "image/x"}}, std::string(60'000, 'x'));
+  start(256 << 10);
+  ask_all("", 1);
+  const std::uint64_t read = service_->counters().bodies_read;
+  count_while("", 2);  // No more: now and then one goes the long way, in case that there is room by now.
+  EXPECT_EQ(service_->counters().bodies_read, read);
+  EXPECT_EQ(shared_locks(), 0);
+  EXPECT_LT(allocations, 10U);
 }
 
 // What would make those above pass for the wrong reason: that nothing is counted.

@@ -93,6 +93,17 @@ bool LiveAnswer::let_go() {
   return true;
 }
 
+bool LiveAnswer::was_let_go() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::let_go;
+}
+
+AnswerFailure LiveAnswer::too_slow() {
+  AnswerFailure failure;
+  failure.error.message = "the client read too slowly, and memory for what clients have not read was full";
+  return failure;
+}
+
 // Tells everybody who waits for a change.
 void LiveAnswer::changed(std::unique_lock<std::mutex> lock) {
   const std::shared_ptr<Event> change = std::exchange(change_, std::make_shared<Event>());
@@ -162,10 +173,11 @@ void LiveAnswer::end(Headers trailers) {
   readable_->set();
 }
 
-void LiveAnswer::fail() {
+void LiveAnswer::fail(AnswerFailure why) {
   std::unique_lock lock(mutex_);
   if (state_ != State::coming) return;
   state_ = State::failed;
+  failure_ = std::move(why);
   changed(std::move(lock));
   readable_->set();
 }
@@ -178,6 +190,11 @@ void LiveAnswer::refuse() {
   readable_->set();
 }
 
+std::optional<int> LiveAnswer::noted_status() const {
+  const int status = status_.load(std::memory_order_relaxed);
+  return status == 0 ? std::nullopt : std::optional(status);
+}
+
 bool LiveAnswer::is_wanted() const {
   const std::lock_guard lock(mutex_);
   return !left_;
@@ -186,6 +203,11 @@ bool LiveAnswer::is_wanted() const {
 bool LiveAnswer::has_failed() const {
   const std::lock_guard lock(mutex_);
   return state_ == State::failed;
+}
+
+AnswerFailure LiveAnswer::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 Headers LiveAnswer::trailers() const {
@@ -258,7 +280,9 @@ std::optional<LiveAnswer::Next> LiveAnswer::take() {
     case State::refused:
       return LiveRefusal{};
     case State::failed:
+      return LiveFailure{failure_};
     case State::let_go:
+      return LiveFailure{too_slow()};
     case State::outdated:
       break;
   }

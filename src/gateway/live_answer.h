@@ -22,6 +22,7 @@
 #include "facetheory/base/clock.h"
 #include "facetheory/base/event.h"
 #include "facetheory/base/task.h"
+#include "facetheory/gateway/answer_failure.h"
 #include "facetheory/http/message.h"
 #include "facetheory/isr/publish.h"
 
@@ -42,7 +43,10 @@ struct LiveEnd {
   Headers trailers = {};
 };
 
-struct LiveFailure {};  // The rest will not come.
+// The rest will not come.
+struct LiveFailure {
+  AnswerFailure why = {};
+};
 struct LiveRefusal {};  // Nothing will come: as many as may are on their way already.
 
 class LiveAnswer;
@@ -94,8 +98,10 @@ class LiveAnswer {
   // Waits while the client has much to read still. False: it has left.
   Task<bool> give_in_time(std::string_view piece);
   void end(Headers trailers);
-  void fail();
+  void fail(AnswerFailure why = {});
   void refuse();  // Before anything was given.
+  // The status of the origin's answer, the last one of all renders: 304 where it has confirmed the page.
+  void note_status(int status) { status_.store(status, std::memory_order_relaxed); }
 
   // False: nobody takes it, and nobody will.
   bool is_wanted() const;
@@ -111,10 +117,14 @@ class LiveAnswer {
   std::deque<LiveHint> take_hints();
   // Returns when the client is to be let go (LiveMemory), or has left.
   Task<void> until_let_go();
+  bool was_let_go() const;
+  static AnswerFailure too_slow();  // Why it is let go.
   void leave();
   // Whether the origin was asked, and the answer broke off or never came.
   bool has_failed() const;
-  Headers trailers() const;  // Once the answer has ended.
+  AnswerFailure failure() const;  // Why, if it has.
+  Headers trailers() const;       // Once the answer has ended.
+  std::optional<int> noted_status() const;
 
  private:
   enum class State {
@@ -139,6 +149,7 @@ class LiveAnswer {
   Clock& clock_;
   const std::shared_ptr<LiveMemory> memory_;
   const std::shared_ptr<Event> readable_ = std::make_shared<Event>();
+  std::atomic<int> status_ = 0;  // 0: not known.
 
   mutable std::mutex mutex_;                                   // Guards what follows.
   std::shared_ptr<Event> change_ = std::make_shared<Event>();  // The next one, whatever it is.
@@ -151,6 +162,7 @@ class LiveAnswer {
   std::size_t bytes_ = 0;           // So many are in them.
   Duration taken_at_{0};            // When any was taken last, or the first one given; monotonic.
   Headers trailers_;
+  AnswerFailure failure_;
 };
 
 }  // namespace facetheory

@@ -40,7 +40,11 @@ class LiveAnswerTest : public testing::Test {
   }
   static bool is_let_go(LiveAnswer& answer) {
     answer.end({});
-    return std::holds_alternative<LiveFailure>(test::run(answer.next()));
+    const auto next = test::run(answer.next());
+    const auto* failure = std::get_if<LiveFailure>(&next);
+    EXPECT_EQ(failure != nullptr, answer.was_let_go());
+    return failure != nullptr && failure->why.by == CutOff::by_gateway &&
+           failure->why.error == LiveAnswer::too_slow().error;
   }
 
   test::ManualClock clock_;

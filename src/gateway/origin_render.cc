@@ -10,6 +10,7 @@
 #include "facetheory/base/letter_case.h"
 #include "facetheory/base/log.h"
 #include "facetheory/bodies/metadata_fields.h"
+#include "facetheory/gateway/answer_failure.h"
 #include "facetheory/gateway/live_answer.h"
 #include "facetheory/http/field_values.h"
 #include "facetheory/isr/page.h"
@@ -93,7 +94,7 @@ Task<void> pump(std::unique_ptr<HttpExchange> exchange, std::shared_ptr<LiveAnsw
   const auto reading = [&]() -> Task<void> {
     for (;;) {
       const auto piece = co_await exchange->read();
-      if (!piece) co_return;
+      if (!piece) co_return live->fail(failure_of(*exchange, piece.error(), true));
       if (piece->empty()) co_return live->end(exchange->trailers());
       const bool taken = co_await live->give_in_time(*piece);
       if (!taken) co_return;
@@ -113,7 +114,7 @@ class OriginRendering {
   }
   ~OriginRendering() {
     if (!live_ || ending_ == Ending::handed_over) return;
-    if (ending_ == Ending::failed) live_->fail();
+    if (ending_ == Ending::failed) live_->fail(std::move(failure_));
     live_->end({});  // Unless it has ended, or failed.
   }
 
@@ -125,6 +126,7 @@ class OriginRendering {
       OriginTiming timing(render_.metrics, clock_);
       auto head = co_await ask(validators);
       if (!head) co_return std::move(head).error();
+      if (render_.live) render_.live->note_status(head->status);
       if (head->status != 304) {
         const int status = head->status;
         auto made = co_await take_body(*std::move(head));
@@ -134,8 +136,10 @@ class OriginRendering {
         co_return made;
       }
       timing.answered(304);
-      if (!previous)
-        co_return Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
+      if (!previous) {
+        failure_ = not_modified_unasked();
+        co_return failure_.error;
+      }
       // A cookie is for one client alone: the answer that has it is that client's, whole.
       const bool sets_cookie = head->headers.get("set-cookie").has_value();
       if (!sets_cookie && confirms(head->headers, *validators, times_.received_at)) {
@@ -163,9 +167,13 @@ class OriginRendering {
       times_.requested_at = epoch_seconds(clock_.now());
       HttpRequest copy = request;
       auto opened = co_await render_.origin->ask(std::move(copy));
-      if (!opened) co_return std::move(opened).error();
+      if (!opened) {
+        failure_ = no_answer(std::move(opened).error());
+        co_return failure_.error;
+      }
       exchange_ = *std::move(opened);
       auto head = co_await read_final_head();
+      if (!head) failure_ = failure_of(*exchange_, head.error(), false);
       times_.received_at = epoch_seconds(clock_.now());
       const bool closed = !head && exchange_->was_closed_unanswered() && !hinted_ &&
                           clock_.monotonic() - began < kClosedAsItWasUsed;
@@ -186,7 +194,7 @@ class OriginRendering {
     std::optional<std::uint64_t> length;
     if (head.framing.kind == BodyFraming::Kind::length) length = head.framing.length;
     Rendered result = shape_of(head, length && *length > render_.page_bytes ? Unfit::too_large : Unfit::no);
-    if (result.as == RenderedAs::page && length && context_.has_room && !context_.has_room(*length))
+    if (result.as == RenderedAs::page && length && context_.admit && !context_.admit(*length))
       result = shape_of(head, Unfit::no_room);
     if (result.as == RenderedAs::transient) {
       LiveHead live{std::move(result), length};
@@ -203,7 +211,10 @@ class OriginRendering {
     if (length && *length <= render_.page_bytes) body.reserve(*length);
     for (;;) {
       const auto piece = co_await exchange_->read();
-      if (!piece) co_return piece.error();
+      if (!piece) {
+        failure_ = failure_of(*exchange_, piece.error(), true);
+        co_return failure_.error;
+      }
       if (piece->empty()) break;
       const bool fits = piece->size() <= render_.page_bytes - body.size();
       body += *piece;
@@ -358,6 +369,7 @@ class OriginRendering {
   // How it ended: what is whole is all there, what was handed over the live answer gets from elsewhere.
   enum class Ending { failed, whole, handed_over };
   Ending ending_ = Ending::failed;
+  AnswerFailure failure_;  // Why it has.
 };
 
 }  // namespace

@@ -42,13 +42,13 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
       break;
     case ServedAs::miss:
       status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
-      status.forwarded_status = served.body->metadata.status;
+      status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
       status.stored = true;
       status.ttl = age.fresh_for;
       break;
     default:
       status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
-      status.forwarded_status = served.body->metadata.status;
+      status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
   }
   return status;
 }

@@ -49,6 +49,8 @@ struct AnswerContext {
   const Headers& request;
   std::int64_t now = 0;
   std::optional<Forwarded> forwarded = {};  // Why a page was rendered for it, where one was.
+  std::optional<int> origin_status =
+      {};  // What the origin answered then, where it is not the page's own status.
 };
 
 // `bytes` are the page's, in that coding.

@@ -142,7 +142,7 @@ Task<Result<VariantWalk::End>> PageVisit::find(const VariantWalk::Ask& ask) {
   co_return co_await walk_.to_its_end(noting);
 }
 
-Task<PageVisit::Ready> PageVisit::make_ready(const Served& served) {
+Task<PageVisit::Ready> PageVisit::make_ready(const Served& served, std::optional<int> origin_status) {
   Ready ready;
   const PreparedPage& page = prepared(*served.body);
   ready.coding = coding_for(page, request_.method, asked_.headers);
@@ -154,7 +154,7 @@ Task<PageVisit::Ready> PageVisit::make_ready(const Served& served) {
     ready.bytes = page.coded(ready.coding);
   }
   ready.now = parts_.isr.now();
-  const AnswerContext context{request_.method, asked_.headers, ready.now, forwarded_};
+  const AnswerContext context{request_.method, asked_.headers, ready.now, forwarded_, origin_status};
   ready.response = answer_with_page(served, ready.bytes, ready.coding, context);
   const bool may_be_stale = route_.policy.mode == ServeMode::swr ||
                             ready.now < served_stale_until(page, served.meta, route_.policy);
@@ -170,12 +170,14 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
   WarmPage warm;
   warm.body = served.body;
   warm.touched = page.touched;
-  if (!has_no_body(ready.response.status)) {
+  warm.is_bodiless = has_no_body(ready.response.status);
+  if (!warm.is_bodiless) {
     const auto fixed = page.fixed(ready.coding, parts_.fixed);
     warm.fixed = fixed != nullptr;
     warm.bytes = fixed ? fixed->bytes() : *ready.bytes;
+    if (ready.coding == Coding::identity) warm.on_disk = page.on_disk;
   }
-  warm.rows = std::move(rows_);
+  warm.use = Engine::use_of(served.meta.s3_key);
   warm.judged_at = ready.now;
   warm.as = served.as;
   if (before_.table_version) warm.stale_until = served_stale_until(page, served.meta, route_.policy);
@@ -188,18 +190,18 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
   }
   warm.moment = before_;
   warm.known_at = served.known_at;
-  warm.host = asked_.target.host;
-  warm.tenant = key_.page.tenant;
   warm.route = &route_;
   warm.status = ready.response.status;
-  append_status_line(warm.head, ready.response.status);
+  std::string head;
+  append_status_line(head, ready.response.status);
   for (const Headers::Field& field : ready.response.headers) {
     const bool of_this_second = same_text(field.name, "age") || same_text(field.name, "cache-status") ||
                                 same_text(field.name, "x-facetheory-isr");
-    if (!of_this_second || warm.valid_this_second_only) append_field(warm.head, field.name, field.value);
+    if (!of_this_second || warm.valid_this_second_only) append_field(head, field.name, field.value);
   }
   if (!has_no_body(ready.response.status))
-    append_field(warm.head, "Content-Length", std::to_string(ready.bytes->size()));
+    append_field(head, "Content-Length", std::to_string(ready.bytes->size()));
+  warm.text = WarmText(head, asked_.target.host, key_.page.tenant, rows_);
   varying_ = walk_.varying();
   varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
   return warm;

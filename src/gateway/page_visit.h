@@ -64,7 +64,8 @@ class PageVisit {
     std::int64_t now = 0;
     bool may_be_remembered = false;
   };
-  Task<Ready> make_ready(const Served& served);  // Which outlives the call.
+  // `served` outlives the call. `origin_status`: as in AnswerContext.
+  Task<Ready> make_ready(const Served& served, std::optional<int> origin_status = std::nullopt);
   // The same answer, to be given again at once. Once for a visit.
   WarmPage warm_page(const Served& served, const Ready& ready);
   // The fields that choose among the page's variants, and among those on the way to it. After warm_page().

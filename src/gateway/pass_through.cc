@@ -58,18 +58,12 @@ class Passing {
         tunnel_end_(executor) {}
 
   // Both directions; the answer decides when it is over.
-  Task<Result<void>> run() {
+  Task<std::optional<AnswerFailure>> run() {
     may_send_.expires_after(kContinuePatience);
     Task<void> up = upload();
     Task<void> down = download();
     co_await first_to_end(std::move(up), std::move(down));
-    if (refusal_ && !client_.answered()) {
-      const int status = refusal_->code == ErrorCode::exhausted ? 413 : 400;
-      ServerResponse response = plain_response(status, refusal_->message);
-      co_return co_await client_.respond(std::move(response));
-    }
-    if (failure_ && !client_.answered()) co_return *failure_;
-    co_return Result<void>{};
+    co_return failure_;
   }
 
   // Whether the origin has got all of a request that changes something, and its answer has not been looked at.
@@ -87,7 +81,8 @@ class Passing {
       auto piece = co_await client_.read();
       if (!piece) {
         if (piece.error().code == ErrorCode::unavailable) co_return;
-        refusal_ = piece.error();
+        const Error& why = piece.error();
+        failure_ = AnswerFailure{CutOff::by_client, why, why.message};
         co_return;
       }
       if (piece->empty()) break;
@@ -121,7 +116,7 @@ class Passing {
     for (;;) {
       auto head = co_await origin_.read_head();
       if (!head) {
-        failure_ = head.error();
+        failure_ = failure_of(origin_, std::move(head).error(), false);
         co_return;
       }
       if (head->status == 101) {
@@ -131,7 +126,7 @@ class Passing {
         co_return;
       }
       if (head->status == 304 && !has_condition(client_.request().headers)) {
-        failure_ = Error{ErrorCode::unavailable, "the origin answered 304 to a request without a condition"};
+        failure_ = not_modified_unasked();
         co_return;
       }
       if (head->status >= 200) co_return co_await answer(*std::move(head));
@@ -171,7 +166,11 @@ class Passing {
     auto begun = co_await client_.begin(head.status, std::move(fields), length);
     while (begun) {
       auto piece = co_await origin_.read();
-      if (!piece) co_return;  // Cut off: the client sees that something is missing.
+      if (!piece) {
+        // Cut off: the client sees that something is missing.
+        failure_ = failure_of(origin_, std::move(piece).error(), true);
+        co_return;
+      }
       if (piece->empty()) break;
       begun = co_await client_.write(*piece);
     }
@@ -257,8 +256,7 @@ class Passing {
   asio::steady_timer decision_;  // Cancelled: decided_.
   asio::steady_timer tunnel_end_;
   std::chrono::steady_clock::time_point tunnel_ends_at_;
-  std::optional<Error> failure_;  // The origin's.
-  std::optional<Error> refusal_;  // The client's mistake.
+  std::optional<AnswerFailure> failure_;
   Headers switched_;
   bool sent_ = false;     // The request, whole.
   bool decided_ = false;  // What the answer changes has been purged.
@@ -279,7 +277,8 @@ Headers trailers_for(const Headers& request, const Headers& trailers) {
   return takes_trailers(request) ? allowed_trailers(trailers) : Headers{};
 }
 
-Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass) {
+Task<std::optional<AnswerFailure>> pass_through(ServerExchange& client, HttpClient& origin,
+                                                PassThrough pass) {
   const Headers& asked = client.request().headers;
   BodyFraming framing;
   if (client.has_body()) {
@@ -302,16 +301,16 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
       // Nobody asks the origin for a client that has left while it waited for its turn.
       Task<void> leaving = client.client_left();
       co_await first_to_end(std::move(opening), std::move(leaving));
-      if (!exchange) co_return Result<void>{};
+      if (!exchange) co_return std::nullopt;
     } else {
       co_await std::move(opening);
     }
-    if (!*exchange) co_return std::move(*exchange).error();
+    if (!*exchange) co_return no_answer(std::move(*exchange).error());
     Passing passing(client, ***exchange, pass, executor);
-    Result<void> passed;
+    std::optional<AnswerFailure> failure;
     std::exception_ptr interrupted;
     try {
-      passed = co_await passing.run();
+      failure = co_await passing.run();
     } catch (...) {
       interrupted = std::current_exception();  // Mostly: the client's connection is closed.
     }
@@ -321,11 +320,11 @@ Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, Pass
       co_await asio::this_coro::reset_cancellation_state();
     }
     if (interrupted) std::rethrow_exception(interrupted);
-    if (passed && passing.is_tunnel()) co_await passing.tunnel();
+    if (!failure && passing.is_tunnel()) co_await passing.tunnel();
     // A connection that had been kept may be closed in the moment it is used.
     const bool soon = std::chrono::steady_clock::now() - began < kSoonClosed;
-    const bool closed = !passed && (**exchange)->was_closed_unanswered() && soon;
-    if (!closed || !repeatable || attempt > 0) co_return passed;
+    const bool closed = failure && (**exchange)->was_closed_unanswered() && soon;
+    if (!closed || !repeatable || attempt > 0) co_return failure;
   }
 }
 

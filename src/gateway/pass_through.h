@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "facetheory/gateway/answer_failure.h"
 #include "facetheory/http/client.h"
 #include "facetheory/http/exchange.h"
 #include "facetheory/server/server_exchange.h"
@@ -34,8 +35,9 @@ struct PassThrough {
   std::function<Task<void>()> without_answer = {};
 };
 
-// An error: the origin gave no answer, and the client has got none yet. Anything else ends with the exchange answered,
-// or cut off in the middle where the origin broke off or the client left.
-Task<Result<void>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass);
+// A failure: the origin gave no answer that could be used, or the client's request broke, in which case the error is as
+// ServerExchange::read() says. Either has cut an answer off that had begun. Anything else ends with the exchange
+// answered, or cut off because the client left.
+Task<std::optional<AnswerFailure>> pass_through(ServerExchange& client, HttpClient& origin, PassThrough pass);
 
 }  // namespace facetheory

@@ -31,6 +31,8 @@ BodyMetadata stored_metadata(StoreDecision decision, int status, const Headers& 
 }
 
 PreparedPage::PreparedPage(Body body) : Body(std::move(body)) {
+  // Somebody may have changed the bytes since they were read.
+  if (on_disk && !on_disk->are(bytes)) on_disk.reset();
   bytes.shrink_to_fit();  // Stores read into buffers that are larger, and cost() counts what is needed.
   Headers stored;
   for (const auto& [name, value] : metadata.headers)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace facetheory {
 namespace {
@@ -46,6 +47,15 @@ TEST(PreparedPage, GivesItsCopyBackWithItself) {
   EXPECT_EQ(other->fixed(Coding::identity, memory), nullptr);
   page.reset();
   EXPECT_NE(other->fixed(Coding::identity, memory), nullptr);
+}
+
+TEST(PreparedPage, IsOnDiskOnlyWithTheBytesThatItHas) {
+  const FilePlace place{std::make_shared<const OpenFile>(::dup(0)), 7};
+  Body body{"as it was read", {}};
+  body.on_disk.emplace(place, body.bytes);
+  EXPECT_TRUE(PreparedPage(body).on_disk);
+  body.bytes = "as it was made";
+  EXPECT_FALSE(PreparedPage(body).on_disk);
 }
 
 }  // namespace

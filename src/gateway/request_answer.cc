@@ -9,7 +9,7 @@
 #include "facetheory/base/counted.h"
 #include "facetheory/base/first_to_end.h"
 #include "facetheory/base/letter_case.h"
-#include "facetheory/cache/flights.h"
+#include "facetheory/cache/render_within.h"
 #include "facetheory/gateway/origin_render.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/pass_through.h"
@@ -51,7 +51,7 @@ RequestAnswer::RequestAnswer(GatewayParts& parts, WarmPages& warm, int& passing_
       asked_(asked_page(*site_, request_)),
       route_(asked_.route ? &site_->config.routes[*asked_.route] : nullptr) {}
 
-AccessRecord RequestAnswer::record(Duration took) const {
+AccessRecord RequestAnswer::record(Duration took) {
   const auto field = [&](std::string_view name) { return request_.headers.get(name).value_or(""); };
   AccessRecord record;
   record.peer = request_.peer;
@@ -64,12 +64,38 @@ AccessRecord RequestAnswer::record(Duration took) const {
   record.tenant = tenant_;
   if (route_ != nullptr) record.route = route_->pattern.text();
   // A page as it should be needs no explanation.
-  if (state_ != name(ServedAs::hit) && state_ != name(ServedAs::miss)) record.detail = reason_;
+  if (state_ == name(ServedAs::hit) || state_ == name(ServedAs::miss)) reason_.clear();
+  if (exchange_.status() == 0 && state_ == kRefused) {
+    record.state = "other";
+    reason_ = "the connection was closed before there was an answer";
+  }
+  record.cut_off = explain_cut();
+  record.detail = reason_;
   record.request_id = field(site_->config.request_id_header);
   record.user_agent = field("user-agent");
   record.referer = field("referer");
   record.took = took;
   return record;
+}
+
+// Who has cut the answer off, which `reason_` then says first. Either side of a tunnel may end it.
+CutOff RequestAnswer::explain_cut() {
+  const AnswerProgress progress = exchange_.progress();
+  if (progress == AnswerProgress::whole || exchange_.status() < 200) return CutOff::no;
+  CutOff by = CutOff::by_gateway;
+  std::string why = "it made a mistake, of which stderr tells";
+  if (cut_) {
+    by = cut_->by;
+    why = cut_->error.message;
+  } else if (progress == AnswerProgress::client_gone) {
+    by = CutOff::by_client;
+    why = "it left, or took nothing for limits.write_timeout";
+  } else if (progress == AnswerProgress::cut_short) {
+    why = "limits.drain_timeout was over";
+  }
+  if (!reason_.empty()) why += "; " + reason_;
+  reason_ = "cut off by the " + std::string(name(by)) + ": " + why;
+  return by;
 }
 
 Task<void> RequestAnswer::answer() {
@@ -144,8 +170,7 @@ Task<RequestAnswer::Step> RequestAnswer::serve(PageVisit& visit, Served served,
     case ServedAs::stale:
     case ServedAs::stale_metadata_error: {
       co_await send_hints(*live);
-      Headers trailers = live->trailers();
-      co_await send_page(visit, std::move(served), std::move(trailers));
+      co_await send_page(visit, std::move(served), *live);
       break;
     }
   }
@@ -157,7 +182,9 @@ Task<RequestAnswer::Step> RequestAnswer::serve_live(PageVisit& visit, bool no_ro
   const bool streamed = co_await stream(live, visit.fields(), std::move(streaming));
   if (streamed) co_return Step::done;
   if (live.has_failed()) {
-    co_await refuse_unanswered("the origin gave hints and no answer", 0);
+    AnswerFailure failure = live.failure();
+    std::string reason = "after hints: " + failure.error.message;
+    co_await refuse_unanswered(std::move(reason), std::move(failure.told), 0);
     co_return Step::done;
   }
   may_stream_ = false;  // It is for others: then this one waits for it like those others.
@@ -167,7 +194,10 @@ Task<RequestAnswer::Step> RequestAnswer::serve_live(PageVisit& visit, bool no_ro
 Task<void> RequestAnswer::serve_error(PageVisit& visit, Error error,
                                       const std::shared_ptr<LiveAnswer>& live) {
   // The origin was asked for this request, more than once if it closed an idle connection. That will do.
-  if (live->has_failed()) co_return co_await refuse_unanswered(error.message, error.retry_at);
+  if (live->has_failed()) {
+    AnswerFailure failure = live->failure();
+    co_return co_await refuse_unanswered(std::move(error.message), std::move(failure.told), error.retry_at);
+  }
   // All wait after a failed render. That there is no page is no reason to hide what the origin says now.
   const bool backs_off = error.code == ErrorCode::unavailable && error.retry_at > 0;
   if (backs_off && passing_failures_ < kMostPassedFailures) {
@@ -209,7 +239,8 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAn
     co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
   state_ = name(served.as);
   reason_ = served.reason;
-  ServerResponse response = unstored_head(served.body->metadata, forwarded, served.retry_at);
+  const int origin_status = live.noted_status().value_or(served.body->metadata.status);
+  ServerResponse response = unstored_head(served.body->metadata, forwarded, origin_status, served.retry_at);
   response.body = served.body->bytes;
   response.keep_alive = served.body;
   co_await send_hints(live);
@@ -227,10 +258,10 @@ Task<void> RequestAnswer::send_hints(LiveAnswer& live) {
   }
 }
 
-Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, Headers trailers) {
+Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, const LiveAnswer& live) {
   state_ = name(served.as);
   reason_ = served.reason;
-  PageVisit::Ready ready = co_await visit.make_ready(served);
+  PageVisit::Ready ready = co_await visit.make_ready(served, live.noted_status());
   // So that the next one who asks for the same need not come this way.
   if (ready.may_be_remembered) {
     const WarmKey key = warm_.key_of(view_of(request_), asked_.trusted);
@@ -239,6 +270,7 @@ Task<void> RequestAnswer::send_page(PageVisit& visit, Served served, Headers tra
       warm_.remember(key, visit.varying(), std::move(page));
     }
   }
+  Headers trailers = live.trailers();
   co_await send_whole(std::move(ready.response), std::move(trailers));
 }
 
@@ -269,6 +301,8 @@ Task<bool> RequestAnswer::stream(LiveAnswer& live, const Headers& may_vary, Stre
     Task<void> leaving = exchange_.client_left();
     Task<void> let_go = live.until_let_go();
     co_await first_to_end(std::move(leaving), std::move(let_go));
+    // Not later: a write that is cancelled now closes the connection, which cancels whoever awaits this.
+    if (live.was_let_go()) cut_ = LiveAnswer::too_slow();
   };
   Task<void> all = streaming_it();
   Task<void> end = ending();
@@ -315,6 +349,7 @@ Task<bool> RequestAnswer::stream_to_its_end(LiveAnswer& live, const Headers& may
       co_return true;
     } else {
       // Cut off, where some of it was sent: the client sees that something is missing.
+      if (exchange_.answered()) cut_ = std::move(std::get<LiveFailure>(next).why);
       co_return exchange_.answered();
     }
     if (!sent) co_return true;  // The client has left.
@@ -336,7 +371,7 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
   if (!is_page || streaming.no_room) {
     state_ = name(ServedAs::uncached);
     reason_ = is_page ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
-    return unstored_head(page.metadata, streaming.forwarded, 0);
+    return unstored_head(page.metadata, streaming.forwarded, page.metadata.status, 0);
   }
   state_ = name(served.as);
   reason_ = "it was rendered";
@@ -355,7 +390,7 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
 // --- everything else ----------------------------------------------------------------------------------------------
 
 ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
-                                            std::int64_t retry_at) const {
+                                            int origin_status, std::int64_t retry_at) const {
   ServerResponse response;
   response.status = metadata.status;
   if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
@@ -371,7 +406,7 @@ ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, Forwar
   response.headers.add("Via", via(minor_version));
   CacheStatus status;
   status.forwarded = forwarded;
-  status.forwarded_status = metadata.status;
+  status.forwarded_status = origin_status;
   add_cache_status(response.headers, status, state_);
   return response;
 }
@@ -383,10 +418,10 @@ void RequestAnswer::add_retry_after(Headers& headers, std::int64_t retry_at) con
 }
 
 // The origin was asked for this request's render, and that came to nothing.
-Task<void> RequestAnswer::refuse_unanswered(std::string reason, std::int64_t retry_at) {
+Task<void> RequestAnswer::refuse_unanswered(std::string reason, std::string told, std::int64_t retry_at) {
   state_ = name(ServedAs::failed);
   reason_ = std::move(reason);
-  co_await refuse(502, "the origin gave no answer", retry_at);
+  co_await refuse(502, std::move(told), retry_at);
 }
 
 Task<void> RequestAnswer::refuse(int status, std::string why, std::int64_t retry_at, std::string allow) {
@@ -446,13 +481,24 @@ Task<void> RequestAnswer::pass(std::string reason, Forwarded forwarded) {
     pass.without_answer = [this] { return purge_after(parts_, *site_, request_, asked_, 200, no_fields_); };
   }
   OriginTiming timing(&parts_.metrics.origin(route_->origin), parts_.isr.clock);
-  auto passed = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
-  if (passed) timing.answered(exchange_.status());
-  if (passed || exchange_.answered()) co_return;
-  reason_ = passed.error().message;
-  if (passed.error().code == ErrorCode::exhausted)
+  auto failure = co_await pass_through(exchange_, *passing_->at(route_->origin), std::move(pass));
+  if (!failure) {
+    timing.answered(exchange_.status());
+    co_return;
+  }
+  if (exchange_.answered()) {
+    cut_ = std::move(failure);
+    co_return;
+  }
+  reason_ = failure->error.message;
+  if (failure->by == CutOff::by_client) {
+    state_ = kRefused;
+    co_return co_await refuse(failure->error.code == ErrorCode::exhausted ? 413 : 400,
+                              std::move(failure->told));
+  }
+  if (failure->error.code == ErrorCode::exhausted)
     co_return co_await refuse(503, "too much is asked of the origin at once", parts_.isr.now() + 1);
-  co_await refuse(502, "the origin gave no answer");
+  co_await refuse(502, std::move(failure->told));
 }
 
 }  // namespace facetheory

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "facetheory/gateway/answer_failure.h"
 #include "facetheory/gateway/gateway_parts.h"
 #include "facetheory/gateway/live_answer.h"
 #include "facetheory/gateway/page_visit.h"
@@ -17,6 +19,9 @@
 
 namespace facetheory {
 
+// The state of a request that is not answered, as x-facetheory-isr has it.
+inline constexpr std::string_view kRefused = "refused";
+
 class RequestAnswer {
  public:
   // What is referred to outlives it. `passing_failures`: requests of this loop under way for pages whose renders fail.
@@ -25,8 +30,8 @@ class RequestAnswer {
 
   Task<void> answer();
 
-  // What became of it, in views of this.
-  AccessRecord record(Duration took) const;
+  // What became of it, in views of this. Called once, at the end.
+  AccessRecord record(Duration took);
 
  private:
   // What is known of the page that is on its way.
@@ -46,7 +51,7 @@ class RequestAnswer {
   Task<void> serve_absent(Forwarded forwarded);
   Task<void> serve_unstored(PageVisit& visit, Served served, LiveAnswer& live);
   Task<void> send_hints(LiveAnswer& live);
-  Task<void> send_page(PageVisit& visit, Served served, Headers trailers);
+  Task<void> send_page(PageVisit& visit, Served served, const LiveAnswer& live);
   Task<void> send_whole(ServerResponse response, Headers trailers);
 
   // --- while it is rendered ---
@@ -55,13 +60,14 @@ class RequestAnswer {
   ServerResponse head_of(LiveHead head, const Headers& may_vary, const Streaming& streaming);
 
   // --- everything else ---
-  ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
+  ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded, int origin_status,
                                std::int64_t retry_at) const;
   Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0, std::string allow = {});
-  Task<void> refuse_unanswered(std::string reason, std::int64_t retry_at);
+  Task<void> refuse_unanswered(std::string reason, std::string told, std::int64_t retry_at);
   Task<void> answer_options(std::string allow);
   void add_retry_after(Headers& headers, std::int64_t retry_at) const;
+  CutOff explain_cut();
 
   GatewayParts& parts_;
   WarmPages& warm_;
@@ -76,8 +82,9 @@ class RequestAnswer {
   std::string tenant_;
   bool may_stream_ = true;  // What is rendered for this request, while it is rendered.
   const Headers no_fields_ = {};
-  std::string state_ = "refused";
+  std::string state_{kRefused};
   std::string reason_;
+  std::optional<AnswerFailure> cut_;  // What has cut the answer off, where this is known already.
 };
 
 }  // namespace facetheory

@@ -35,16 +35,11 @@ constexpr std::string_view kLongWay[] = {"authorization",
 // A trusted peer tells the scheme by which it was asked.
 constexpr std::string_view kCountsTrusted = "x-forwarded-proto";
 
-constexpr std::size_t kChangingHead = 128;  // Age, Cache-Status and the like.
-
 // It is an estimate, with the nodes that hold the page.
 std::size_t memory_of(std::string_view key, const WarmPage& page) {
   constexpr std::size_t kBlock = 24;  // What an allocation takes besides.
-  std::size_t size =
-      sizeof(WarmPage) + key.size() + page.head.capacity() + page.host.size() + 160 + 5 * kBlock;
-  for (const Key& row : page.rows)
-    size += sizeof(Key) + row.pk.size() + kBlock;
-  return size;
+  constexpr std::size_t kNodes = 96;  // In which it is found, and put in order.
+  return sizeof(WarmPage) + key.size() + page.text.all().size() + kNodes + 2 * kBlock;
 }
 
 void fetch_ahead(std::string_view bytes) {
@@ -57,30 +52,27 @@ void fetch_ahead(std::string_view bytes) {
 // Asks for what an answer takes before the first of it is waited for: among a million pages, none of it is in a cache.
 void fetch_ahead(const WarmPage& page) {
   __builtin_prefetch(page.touched, 1);  // Beside it lies whether the body still lives.
-  fetch_ahead(page.head);
+  fetch_ahead(page.text.head());
   if (!page.fixed) fetch_ahead(page.bytes);
-}
-
-// Age and Cache-Status are true for a second.
-void write_changing_head(WarmPage& page, std::int64_t now) {
-  page.head_second = now;
-  page.head.resize(page.constant_head);
-  page.head.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
-  page.head.append("\r\nCache-Status: ");
-  CacheStatus status;
-  status.ttl = page.fresh_until - now;
-  append(page.head, status);
-  page.head.append("\r\nX-FaceTheory-ISR: ").append(name(page.as)).append("\r\n\r\n");
 }
 
 }  // namespace
 
 WarmPages::WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Duration pointer_ttl,
-                     std::size_t memory)
-    : loop_(loop), engine_(engine), isr_(isr), pointer_ttl_(pointer_ttl), pages_(memory) {}
+                     std::size_t memory, SpillRoom spill)
+    : loop_(loop),
+      engine_(engine),
+      isr_(isr),
+      pointer_ttl_(pointer_ttl),
+      pages_(memory),
+      spilled_(loop.executor(), spill) {}
 
 void WarmPages::forget_all() {
   pages_.clear();
+  spilled_.clear();
+  memory_of_pages_ = 0;
+  head_is_of_ = nullptr;
+  note_memory();
   fields_ = {};
   fields_trusted_ = {};
   cookies_.clear();
@@ -222,9 +214,10 @@ WarmMoment WarmPages::moment() const {
 }
 
 bool WarmPages::seal(WarmPage& page) const {
-  page.stamp = isr_.table.stamp(page.rows);
+  const std::vector<Key> rows = page.text.rows();
+  page.stamp = isr_.table.stamp(rows);
   page.row_set = {};
-  for (const Key& row : page.rows)
+  for (const Key& row : rows)
     page.row_set.add(row);
   // Otherwise something has changed since the page was looked up, perhaps these rows or its route.
   return page.moment == moment();
@@ -255,14 +248,33 @@ void WarmPages::remember(const WarmKey& key, const std::vector<std::string>& var
   }
   if (page.as == ServedAs::stale && key.names_render) return;
   if (!page.stamp && !seal(page)) return;
-  page.constant_head = page.head.size();
-  std::string head;
-  head.reserve(page.constant_head + kChangingHead);
-  page.head = std::move(head.append(page.head));
-  if (page.valid_this_second_only) page.head.append("\r\n");
-  page.rows.shrink_to_fit();
+  erase(key);
+  put(key, std::move(page));
+}
+
+WarmPage* WarmPages::put(const WarmKey& key, WarmPage page) {
+  head_is_of_ = nullptr;
   const std::size_t memory = memory_of(key.text, page);
-  pages_.put(key.text, std::move(page), memory);
+  memory_of_pages_ += memory;
+  // Those that are worth nothing without a body in memory leave more of it to bodies.
+  const std::size_t cost = page.needs_no_memory() ? memory : 2 * memory;
+  const auto leaves = [this](const std::string& text, const WarmPage& leaving) {
+    memory_of_pages_ -= memory_of(text, leaving);
+    if (!spilled_.has(text)) spilled_.add(text, leaving);
+  };
+  WarmPage& kept = pages_.put(key.text, std::move(page), cost, leaves);
+  note_memory();
+  return &kept;
+}
+
+void WarmPages::note_memory() {
+  memory_in_use_.store(memory_of_pages_ + spilled_.memory(), std::memory_order_relaxed);
+}
+
+WarmPage* WarmPages::recall(const WarmKey& key) {
+  std::optional<WarmPage> page = spilled_.find(key.text);
+  if (!page || page->moment.configured != configured_) return nullptr;
+  return put(key, *std::move(page));
 }
 
 bool WarmPages::is_still_true(WarmPage& page) const {
@@ -273,26 +285,50 @@ bool WarmPages::is_still_true(WarmPage& page) const {
   if (!page.stamp) return false;
   const bool left_alone = page.moment.table_version &&
                           isr_.table.left_alone(page.row_set, *page.moment.table_version, *now.table_version);
-  if (!left_alone && page.stamp != isr_.table.stamp(page.rows)) return false;
+  if (!left_alone && page.stamp != isr_.table.stamp(page.text.rows())) return false;
   page.moment = now;
   return true;
 }
 
 WarmPage* WarmPages::find(const WarmKey& key, std::int64_t now) {
   WarmPage* page = pages_.find(key.text);
+  if (page == nullptr) page = recall(key);
   if (page == nullptr) return nullptr;
   fetch_ahead(*page);
   const bool stale = page->valid_this_second_only || now >= page->fresh_until;
   if (stale && key.names_render) return nullptr;
   const std::int64_t until =
       page->valid_this_second_only ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
-  if (now < page->judged_at || now >= until || page->body.expired() || !is_still_true(*page)) {
-    pages_.erase(key.text);
+  const bool has_body = page->needs_no_memory() || !page->body.expired();
+  if (now < page->judged_at || now >= until || !has_body || !is_still_true(*page)) {
+    erase(key);
     return nullptr;
   }
   page->as = stale ? ServedAs::stale : ServedAs::hit;
-  if (!page->valid_this_second_only && page->head_second != now) write_changing_head(*page, now);
   return page;
+}
+
+void WarmPages::erase(const WarmKey& key) {
+  head_is_of_ = nullptr;
+  if (const WarmPage* page = pages_.find(key.text)) memory_of_pages_ -= memory_of(key.text, *page);
+  pages_.erase(key.text);
+  spilled_.erase(key.text);
+  note_memory();
+}
+
+// Age and Cache-Status are true for a second, and of most pages for one answer.
+std::string_view WarmPages::head_of(const WarmPage& page, std::int64_t now) {
+  if (head_is_of_ == &page && head_second_ == now) return head_;
+  head_is_of_ = &page;
+  head_second_ = now;
+  head_.assign(page.text.head());
+  if (page.valid_this_second_only) return head_.append("\r\n");
+  head_.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
+  head_.append("\r\nCache-Status: ");
+  CacheStatus status;
+  status.ttl = page.fresh_until - now;
+  append(head_, status);
+  return head_.append("\r\nX-FaceTheory-ISR: ").append(name(page.as)).append("\r\n\r\n");
 }
 
 }  // namespace facetheory

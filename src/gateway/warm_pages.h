@@ -4,13 +4,13 @@
 // those fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long
 // as nothing has changed: the table has the same version, or at least the rows that decided are the same; where the
 // table cannot tell, the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is
-// still within its window and its body still in memory. Beyond its window it is served as stale as long as it may be,
-// and its render is asked for: once a second, unless one is pending. One that is stale for another reason is valid for
-// the rest of the second. Everything else is for the long way.
+// still within its window, and its body in memory or at hand on a disk. Beyond its window it is served as stale as long
+// as it may be, and its render is asked for: once a second, unless one is pending. One that is stale for another reason
+// is valid for the rest of the second. Everything else is for the long way.
 //
 // On its loop's thread only, which is checked where something is remembered; the gateway checks it once for each
-// request before it asks for a page. While the table does not change, finding one neither allocates nor locks. For .cc
-// files only, since it needs Asio.
+// request before it asks for a page. While the table does not change, finding one in memory neither allocates nor
+// locks. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <array>
@@ -28,20 +28,13 @@
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/cache/recent_pages.h"
+#include "facetheory/gateway/spilled_pages.h"
+#include "facetheory/gateway/warm_page.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/site/config.h"
 
 namespace facetheory {
-
-// The state of what a page's freshness was learnt from, taken before the page was looked up.
-struct WarmMoment {
-  std::optional<std::uint64_t> table_version = {};  // Empty: pointer_ttl decides.
-  std::uint64_t forgets = 0;
-  std::uint64_t configured = 0;
-
-  friend bool operator==(const WarmMoment&, const WarmMoment&) = default;
-};
 
 // What an answer is remembered under.
 struct WarmKey {
@@ -52,55 +45,11 @@ struct WarmKey {
   bool is_for_long_way() const { return text.empty(); }
 };
 
-struct WarmPage {
-  // Constant once it is remembered.
-  std::weak_ptr<const Body> body = {};
-  // The body keeps them as long as it lives.
-  std::atomic<bool>* touched = nullptr;
-  std::string_view bytes = {};          // The ones that are sent.
-  bool fixed = false;                   // They are of FixedBytes.
-  std::vector<Key> rows = {};           // The rows that decided.
-  std::int64_t made_at = 0;             // Age counts from here.
-  std::int64_t fresh_until = 0;         // Seconds since 1970.
-  std::int64_t stale_until = 0;         // Likewise: while it is rendered again. 0: not at all.
-  std::int64_t judged_at = 0;           // Likewise: a clock that is set back is not believed.
-  bool valid_this_second_only = false;  // The second of judged_at, for which the head is complete.
-  Duration known_at{0};
-  int status = 200;
-  std::string host = {};
-  std::string tenant = {};
-  const RouteConfig* route = nullptr;
-
-  WarmMoment moment = {};                   // At which it was last known to be true.
-  std::optional<std::uint64_t> stamp = {};  // The rows' own, since that moment at the latest.
-  RowSet row_set = {};                      // The same rows.
-
-  // In the second in which it was last found; first of all as it was remembered.
-  ServedAs as = ServedAs::hit;
-  std::int64_t render_asked_at =
-      -1;                       // The second in which somebody was last asked to have it rendered again.
-  bool render_pending = false;  // Whoever was asked has not said yet what came of it.
-
-  // The answer's head: what never changes, and behind it what does with every second.
-  std::string head = {};
-  std::size_t constant_head = 0;
-  std::int64_t head_second = -1;
-
-  // Whether somebody should be asked to have the page rendered again, which was found in that second.
-  bool is_render_due(std::int64_t now) const {
-    return as == ServedAs::stale && !valid_this_second_only && !render_pending && render_asked_at != now;
-  }
-  // Somebody was asked. WarmPages::render_has_ended() follows.
-  void note_render_asked(std::int64_t now) {
-    render_asked_at = now;
-    render_pending = true;
-  }
-};
-
 class WarmPages {
  public:
-  // `memory`: how many bytes they may take, about.
-  WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory);
+  // `memory`: how many bytes they may take, about. `spill`: where those lie that have no room there.
+  WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Duration pointer_ttl, std::size_t memory,
+            SpillRoom spill = {});
 
   // Forgets all, and learns which fields and cookies make a difference. The routes are those of the site from now on.
   void configure(const Config& config);
@@ -119,15 +68,19 @@ class WarmPages {
   // The same for a page that was looked up and sealed on another loop, for the same site.
   void remember_from_elsewhere(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page);
 
-  // Null: nothing is known, or it may not be true any more. Otherwise the page with its head as of `now`, in seconds
-  // since 1970; until the next call. Asking changes no later answer: all that it does is to forget what is outdated,
-  // and to note what it has found out for that second.
+  // Null: nothing is known, or it may not be true any more. Otherwise the page; until the next call. Asking changes no
+  // later answer: all that it does is to forget what is outdated, and to note what it has found out for that second.
+  // `now`: in seconds since 1970.
   WarmPage* find(const WarmKey& key, std::int64_t now);
+  // The answer's head for that second, of the page that was found last; until the next call.
+  std::string_view head_of(const WarmPage& page, std::int64_t now);
 
   // Whoever was asked to have a page rendered again has done so, with whatever success.
   void render_has_ended(const WarmKey& key);
 
   std::size_t size() const { return pages_.size(); }
+  // What they take, about. From any thread.
+  std::size_t memory_in_use() const { return memory_in_use_.load(std::memory_order_relaxed); }
 
  private:
   enum class Meaning { ignored, counts, etag, date, cookies, connection, accepted, request_id, long_way };
@@ -153,6 +106,12 @@ class WarmPages {
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
   bool is_still_true(WarmPage& page) const;
+  // None is there under that key.
+  WarmPage* put(const WarmKey& key, WarmPage page);
+  void note_memory();
+  // Takes it back into memory if it was spilled.
+  WarmPage* recall(const WarmKey& key);
+  void erase(const WarmKey& key);
   void forget_all();
 
   // Constant after construction.
@@ -174,6 +133,13 @@ class WarmPages {
   std::string key_;               // The text of the last key.
   std::uint64_t configured_ = 0;  // How often.
   RecentPages<WarmPage> pages_;
+  SpilledPages spilled_;
+  std::size_t memory_of_pages_ = 0;             // What they really take, about.
+  std::atomic<std::size_t> memory_in_use_ = 0;  // The same, with what it takes to know which are spilled.
+  // The head that was made last, for whom and when. Null: for none that is remembered.
+  std::string head_;
+  const WarmPage* head_is_of_ = nullptr;
+  std::int64_t head_second_ = -1;
 };
 
 }  // namespace facetheory

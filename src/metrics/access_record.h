@@ -9,6 +9,29 @@
 
 namespace facetheory {
 
+// Who broke an answer off that had begun.
+enum class CutOff {
+  no,  // Nobody, as far as is known here.
+  by_origin,
+  by_client,  // It left, or took its answer too slowly.
+  by_gateway,
+};
+
+// "origin", "client", "gateway"; empty: nobody.
+constexpr std::string_view name(CutOff by) {
+  switch (by) {
+    case CutOff::no:
+      break;
+    case CutOff::by_origin:
+      return "origin";
+    case CutOff::by_client:
+      return "client";
+    case CutOff::by_gateway:
+      return "gateway";
+  }
+  return {};
+}
+
 // Empty: not known, or there is none. The views last as long as whoever hands the record on says.
 struct AccessRecord {
   WallTime time = {};  // When the request came.
@@ -26,6 +49,7 @@ struct AccessRecord {
   std::string_view user_agent = {};
   std::string_view referer = {};
   std::string_view detail = {};  // Why, where there is something to say: the error behind a 502.
+  CutOff cut_off = CutOff::no;   // `detail` says it, too.
 };
 
 }  // namespace facetheory

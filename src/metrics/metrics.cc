@@ -322,6 +322,10 @@ void LoopMetrics::answered(std::string_view state, int status, std::uint64_t byt
   bytes_.add_alone(bytes);
 }
 
+void LoopMetrics::cut_off(CutOff by) {
+  cut_off_[static_cast<std::size_t>(by)].add_alone();
+}
+
 OriginMetrics::OriginMetrics() : durations_(kRenderBounds) {}
 
 void OriginMetrics::answered(int status, Duration took) {
@@ -379,6 +383,14 @@ void Metrics::State::add_requests(Exposition& out) const {
     for (const LoopMetrics& loop : loops)
       sum += loop.responses_[digit].get();
     out.value(sum, {{"code", code_class(digit, "none")}});
+  }
+  out.family("facetheory_responses_cut_off_total", MetricType::Counter,
+             "Answers that broke off after they had begun, by whose doing.");
+  for (const CutOff by : {CutOff::by_origin, CutOff::by_client, CutOff::by_gateway}) {
+    std::uint64_t sum = 0;
+    for (const LoopMetrics& loop : loops)
+      sum += loop.cut_off_[static_cast<std::size_t>(by)].get();
+    out.value(sum, {{"by", std::string(name(by))}});
   }
   out.family("facetheory_response_bytes_total", MetricType::Counter, "Bytes of the bodies of answers.");
   std::uint64_t bytes = 0;

@@ -14,6 +14,7 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/store_observer.h"
+#include "facetheory/metrics/access_record.h"
 #include "facetheory/metrics/tally.h"
 
 namespace facetheory {
@@ -49,11 +50,14 @@ class alignas(kFarApart) LoopMetrics {
 
   // A request has ended. `status` 0: the client went away before there was an answer. `bytes` of the body, as sent.
   void answered(std::string_view state, int status, std::uint64_t bytes, Duration took);
+  // The same request's answer was cut off after it had begun.
+  void cut_off(CutOff by);
 
  private:
   friend class Metrics;
   std::array<DurationTally, kRequestStates.size()> requests_;
   std::array<Tally, 6> responses_;  // By the first digit of the status.
+  std::array<Tally, 4> cut_off_;    // By CutOff.
   Tally bytes_;
 };
 

@@ -78,6 +78,9 @@ TEST(Metrics, RequestsAreCountedByStateStatusSizeAndDuration) {
   second.answered("miss", 503, 20, 250ms);
   second.answered("pass", 0, 0, 1ms);
   second.answered("brand-new", 777, 0, 1ms);
+  first.cut_off(CutOff::by_client);
+  second.cut_off(CutOff::by_client);
+  second.cut_off(CutOff::by_gateway);
   const std::string text = metrics.text();
   EXPECT_EQ(value(text, R"(facetheory_requests_total{state="hit"})"), 3);
   EXPECT_EQ(value(text, R"(facetheory_requests_total{state="miss"})"), 1);
@@ -89,6 +92,9 @@ TEST(Metrics, RequestsAreCountedByStateStatusSizeAndDuration) {
   EXPECT_EQ(value(text, R"(facetheory_responses_total{code="4xx"})"), 0);
   EXPECT_EQ(value(text, R"(facetheory_responses_total{code="5xx"})"), 1);
   EXPECT_EQ(value(text, R"(facetheory_responses_total{code="none"})"), 2);
+  EXPECT_EQ(value(text, R"(facetheory_responses_cut_off_total{by="origin"})"), 0);
+  EXPECT_EQ(value(text, R"(facetheory_responses_cut_off_total{by="client"})"), 2);
+  EXPECT_EQ(value(text, R"(facetheory_responses_cut_off_total{by="gateway"})"), 1);
   EXPECT_EQ(value(text, "facetheory_response_bytes_total"), 2020);
   const std::string bucket = "facetheory_request_duration_seconds_bucket{state=\"hit\",le=";
   EXPECT_EQ(value(text, bucket + "\"0.0001\"}"), 1);

@@ -8,6 +8,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "facetheory/http/message.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/server/ready_answer.h"
 #include "facetheory/server/server_exchange.h"
@@ -20,8 +21,16 @@ namespace facetheory {
 using AnswerAtOnce =
     std::function<const ReadyAnswer*(const RequestHead& head, const std::string& peer, std::uint64_t round)>;
 
-// Told of every request that the server refuses by itself, malformed or too slow; on the loop's thread.
-using Refusals = std::function<void(int status, std::string_view why, const std::string& peer)>;
+// A request that the server refuses by itself, before anybody else has seen it: malformed, too large or too slow. The
+// views last for the call.
+struct RefusedRequest {
+  int status = 0;
+  std::string_view why;
+  std::string_view peer;
+  RequestLine line;  // As far as it could be read.
+};
+// Told of every one; on the loop's thread.
+using Refusals = std::function<void(const RefusedRequest&)>;
 
 // The executor runs on one thread, until the server's drain() is done.
 struct EventLoop {
@@ -29,6 +38,8 @@ struct EventLoop {
   ExchangeHandler handler;
   AnswerAtOnce answer_at_once = {};
   Refusals refused = {};
+  Headers refusal_fields =
+      {};  // Of every answer that the server gives by itself, beside Cache-Control: no-store.
 };
 
 }  // namespace facetheory

@@ -227,7 +227,8 @@ Task<std::size_t> HttpServer::State::drain(std::chrono::milliseconds limit) {
   while (all_->open > 0 && now() < deadline + std::chrono::seconds(1)) {
     if (cut == 0 && now() >= deadline) {
       cut = all_->open;
-      on_every_loop([](const auto& loop) {
+      on_every_loop([](const std::shared_ptr<ServerLoop>& loop) {
+        loop->cuts_short = true;
         const std::vector<LoopConnection*> connections = loop->connections;
         for (LoopConnection* connection : connections)
           connection->close();

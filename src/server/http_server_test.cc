@@ -161,7 +161,9 @@ TEST_F(HttpServerTest, CutsOffClientsThatAreSlowToSend) {
   serve(limits);
   EXPECT_EQ(ask(""), "");
   EXPECT_THAT(ask("GET / HTTP/1.1\r\nHo"), StartsWith("HTTP/1.1 408"));
-  EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"), StartsWith("HTTP/1.1 408"));
+  const std::string late = ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab");
+  EXPECT_THAT(late, StartsWith("HTTP/1.1 408"));
+  EXPECT_THAT(late, HasSubstr("\r\nCache-Control: no-store\r\n"));
   EXPECT_EQ(requests_, 0);
 }
 
@@ -189,6 +191,7 @@ TEST_F(HttpServerTest, HandlerThatThrowsIsAnErrorWithoutDetails) {
   serve();
   const std::string answer = ask("GET /throw HTTP/1.0\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 500"));
+  EXPECT_THAT(answer, HasSubstr("\r\nCache-Control: no-store\r\n"));
   EXPECT_THAT(answer, Not(HasSubstr("secret")));
 }
 

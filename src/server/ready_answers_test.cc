@@ -1,9 +1,9 @@
 // Answers that a loop has ready are sent without a coroutine, from sockets that Readiness watches: nothing that comes
 // between two looks may be lost.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,7 +53,8 @@ std::shared_ptr<const std::string> large_body() {
 }
 
 // "/ready/ANYTHING" is answered with its own target, "/large" with kLarge bytes, "/fixed" with the same that need not
-// be copied, "/round" with the number of its round in brackets; whatever else there is goes to a handler.
+// be copied, "/lent" with the same that nobody owns and the next answer overwrites, "/round" with the number of its
+// round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
   void serve(ServerLimits limits = {}) {
@@ -61,7 +62,12 @@ class ReadyAnswersTest : public testing::Test {
                      auto text = std::make_shared<const std::string>("handled " + request.target);
                      co_return ServerResponse{200, {}, *text, text};
                    })};
-    loop.refused = [this](int status, std::string_view, const std::string&) { refused_ = status; };
+    loop.refused = [this](const RefusedRequest& refusal) {
+      const std::lock_guard lock(mutex_);
+      refused_ = std::to_string(refusal.status) + " " + std::string(refusal.line.method) + " " +
+                 std::string(refusal.line.target);
+    };
+    loop.refusal_fields = {{"X-Refused", "yes"}};
     loop.answer_at_once = [this](const RequestHead& head, const std::string&, std::uint64_t round) {
       return ready(head.target, round);
     };
@@ -79,7 +85,7 @@ class ReadyAnswersTest : public testing::Test {
       body = std::make_shared<const std::string>(target);
     } else if (target == "/round") {
       body = std::make_shared<const std::string>("[" + std::to_string(round) + "]");
-    } else if (target == "/large" || target == "/fixed") {
+    } else if (target == "/large" || target == "/fixed" || target == "/lent") {
       body = large_;
     } else {
       return nullptr;
@@ -88,15 +94,30 @@ class ReadyAnswersTest : public testing::Test {
     answer_.head = head_;
     answer_.body = answer_.fixed ? fixed_->bytes() : *body;
     answer_.owner = answer_.fixed ? std::shared_ptr<const void>(fixed_) : body;
+    if (target == "/lent") {
+      lent_ = *large_;
+      answer_.body = lent_;
+      answer_.owner.reset();
+    } else {
+      lent_.assign(lent_.size(), '?');
+    }
     return &answer_;
+  }
+
+  // "400 GET /": the last request that was.
+  std::string refused() {
+    const std::lock_guard lock(mutex_);
+    return refused_;
   }
 
   const std::shared_ptr<const std::string> large_ = large_body();
   FixedMemory memory_{2 * kLarge};
   const std::shared_ptr<const FixedBytes> fixed_ = memory_.copy_of(*large_);
   std::string head_;
+  std::string lent_;
   ReadyAnswer answer_;
-  std::atomic<int> refused_ = 0;
+  std::mutex mutex_;
+  std::string refused_;  // Guarded by mutex_.
   std::unique_ptr<HttpServer> server_;
   std::uint16_t port_ = 0;
 };
@@ -202,7 +223,7 @@ TEST_F(ReadyAnswersTest, RequestsThatHaveAllComeAlreadyAreReadToTheLast) {
 
 TEST_F(ReadyAnswersTest, AClientThatReadsLateGetsAllAndWhatItAskedForMeanwhile) {
   serve();
-  for (const char* target : {"/large", "/fixed"}) {
+  for (const char* target : {"/large", "/fixed", "/lent"}) {
     RawClient client(port_);
     client.send(get(target));
     // Its answer stands in the way of this one, and of nobody else's.
@@ -278,8 +299,41 @@ TEST_F(ReadyAnswersTest, RefusalsAreTold) {
   serve();
   RawClient client(port_);
   client.send("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n");
-  EXPECT_THAT(client.rest(), StartsWith("HTTP/1.1 400"));
-  EXPECT_EQ(refused_, 400);
+  const std::string answer = client.rest();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer, HasSubstr("\r\nCache-Control: no-store\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nX-Refused: yes\r\n"));
+  EXPECT_EQ(refused(), "400 GET /");
+}
+
+TEST_F(ReadyAnswersTest, RefusalsAreToldWithAsMuchOfTheRequestAsCanBeRead) {
+  ServerLimits limits;
+  limits.header_bytes = 1024;
+  limits.body_bytes = 100;
+  limits.header_timeout = 50ms;
+  serve(limits);
+  const std::string many(2000, 'x');
+  const struct {
+    std::string sent, told;
+  } cases[] = {
+      {"GET /fields HTTP/1.1\r\nHost: x\r\nX: " + many, "431 GET /fields"},
+      {"GET /" + many, "414 GET /" + many.substr(0, 1019)},
+      {"GET /folded HTTP/1.1\r\nHost: x\r\n y\r\n\r\n", "400 GET /folded"},
+      {"GET /version HTTP/2.0\r\n\r\n", "505 GET /version"},
+      {"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+       "400 POST /length"},
+      {"POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413 POST /large"},
+      {"PUT /expects HTTP/1.1\r\nHost: x\r\nExpect: more\r\n\r\n", "417 PUT /expects"},
+      {"GET /late HTTP/1.1\r\nHo", "408 GET /late"},
+      {"GET /\x01 HTTP/1.1\r\n\r\n", "400 GET "},
+      {"\x16\x03\x01", "400  "},
+  };
+  for (const auto& one : cases) {
+    RawClient client(port_);
+    client.send(one.sent);
+    EXPECT_THAT(client.rest(), HasSubstr("\r\nX-Refused: yes\r\n")) << one.told;
+    EXPECT_EQ(refused(), one.told);
+  }
 }
 
 TEST_F(ReadyAnswersTest, AClientThatLeavesInTheMiddleIsForgotten) {

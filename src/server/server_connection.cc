@@ -176,21 +176,22 @@ ServerConnection::Taken ServerConnection::take_request(std::string_view bytes, s
       find_head_end(bytes, seen) == std::string_view::npos) {
     return Taken::incomplete;
   }
+  const auto line = [&] { return read_request_line(bytes.substr(0, limits_->header_bytes)); };
   const HeadOutcome outcome = parse_request_head(bytes, limits_->header_bytes, loop_->head);
   if (outcome.state == HeadState::incomplete) return Taken::incomplete;
   phase_ = Phase::waiting;
   read_deadline_ = Moment::max();
   if (outcome.state == HeadState::bad) {
-    refuse(outcome.status, std::string(outcome.why));
+    refuse(outcome.status, std::string(outcome.why), line());
     return Taken::refused;
   }
   auto framing = request_framing(loop_->head);
   if (!framing) {
-    refuse(framing_refusal(loop_->head), framing.error().message);
+    refuse(framing_refusal(loop_->head), framing.error().message, line());
     return Taken::refused;
   }
   if (auto host = check_host(loop_->head); !host) {
-    refuse(400, host.error().message);
+    refuse(400, host.error().message, line());
     return Taken::refused;
   }
   if (loop_->answer_at_once && framing->kind == BodyFraming::Kind::none) {
@@ -269,18 +270,19 @@ void ServerConnection::take_over_head(BodyFraming framing) {
 
 void ServerConnection::begin_exchange() {
   phase_ = Phase::answering;
+  const RequestLine line{request_.method, request_.target};
   const auto expected = combined(request_.headers, "expect");
   if (expected && !same_text(*expected, "100-continue"))
-    return refuse(417, "only 100-continue can be expected");
+    return refuse(417, "only 100-continue can be expected", line);
   if (limits_->body_bytes && body_.length().value_or(0) > *limits_->body_bytes)
-    return refuse(413, "the body is larger than this server takes");
+    return refuse(413, "the body is larger than this server takes", line);
   if (!give_to_asio()) return;
   asio::co_spawn(loop_->executor, run(shared_from_this()),
                  [self = shared_from_this()](std::exception_ptr) { self->after_exchange(); });
 }
 
-void ServerConnection::refuse(int status, std::string why) {
-  if (loop_->refused) loop_->refused(status, why, peer_);
+void ServerConnection::refuse(int status, std::string why, const RequestLine& line) {
+  if (loop_->refused) loop_->refused({status, why, peer_, line});
   phase_ = Phase::answering;
   close_after_ = true;
   timed_out_ = false;
@@ -293,8 +295,17 @@ void ServerConnection::refuse(int status, std::string why) {
 
 Task<void> ServerConnection::answer_and_close(std::shared_ptr<ServerConnection> self, int status,
                                               std::string why) {
-  ServerResponse response = plain_response(status, std::move(why));
+  ServerResponse response = self->own_answer(status, std::move(why));
   [[maybe_unused]] auto sent = co_await self->respond(std::move(response));
+}
+
+// It is about this request alone.
+ServerResponse ServerConnection::own_answer(int status, std::string why) const {
+  ServerResponse response = plain_response(status, std::move(why));
+  response.headers.add("Cache-Control", "no-store");
+  for (const Headers::Field& field : loop_->refusal_fields)
+    response.headers.add(field.name, field.value);
+  return response;
 }
 
 // --- one exchange -----------------------------------------------------------------------------------------------
@@ -321,8 +332,8 @@ Task<void> ServerConnection::answer() {
   const bool answered = answer_.state() != AnswerWriter::State::not_begun;
   if (!answered && client_left_) co_return close();
   if (!answered) {
-    ServerResponse response = timed_out_ ? plain_response(408, "the request did not come in time")
-                                         : plain_response(500, "this server made a mistake");
+    ServerResponse response = timed_out_ ? own_answer(408, "the request did not come in time")
+                                         : own_answer(500, "this server made a mistake");
     close_after_ = close_after_ || timed_out_;
     timed_out_ = false;
     [[maybe_unused]] auto sent = co_await respond(std::move(response));
@@ -450,9 +461,13 @@ std::stop_token ServerConnection::probably_left() {
 
 // Not a wait of its own: hardly any request takes so long that its client loses patience.
 void ServerConnection::tell_if_client_left() {
-  if (!leaving_.stop_possible() || leaving_.stop_requested()) return;
-  if (answer_.state() != AnswerWriter::State::not_begun) return;
-  if ((socket_.poll_now(POLLRDHUP) & (POLLRDHUP | POLLERR | POLLHUP)) != 0) leaving_.request_stop();
+  if (!leaving_.stop_possible() || answer_.state() != AnswerWriter::State::not_begun) return;
+  const int events = socket_.poll_now(POLLRDHUP);
+  const bool is_broken = (events & (POLLERR | POLLHUP)) != 0;
+  // Once told, the handler has had the time to end in its own way. Of a client that has ended its own side alone nobody
+  // knows whether it still reads, until something is sent.
+  if (leaving_.stop_requested() && is_broken) return close();
+  if (is_broken || (events & POLLRDHUP) != 0) leaving_.request_stop();
 }
 
 // --- answering --------------------------------------------------------------------------------------------------
@@ -578,11 +593,18 @@ void ServerConnection::shut_down_sending() {
   answer_.end();
 }
 
+AnswerProgress ServerConnection::progress() const {
+  if (answer_.state() == AnswerWriter::State::ended) return AnswerProgress::whole;
+  if (loop_->cuts_short) return AnswerProgress::cut_short;
+  return is_closed() || client_left_ || timed_out_ ? AnswerProgress::client_gone : AnswerProgress::unfinished;
+}
+
 // --- the end ----------------------------------------------------------------------------------------------------
 
 void ServerConnection::check_deadlines(Moment now) {
   if (need_not_wait()) return close();
   if (phase_ == Phase::answering && socket_.is_asios()) tell_if_client_left();
+  if (is_closed()) return;
   if (read_deadline_ == kFromNextSweep) read_deadline_ = now + limits_->idle_timeout;
   if (now < read_deadline_ && now < write_deadline_) return;
   // A client that takes its answer slowly takes it all the same; the socket tells only when much of it is gone.
@@ -595,7 +617,7 @@ void ServerConnection::check_deadlines(Moment now) {
     error_code ignored;
     socket_.asios().cancel(ignored);
   } else if (phase_ == Phase::reading_head) {
-    refuse(408, "the header of the request did not come in time");
+    refuse(408, "the header of the request did not come in time", read_request_line(input_));
   } else {
     close();
   }

@@ -22,6 +22,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "facetheory/http/message_head.h"
 #include "facetheory/server/answer_writer.h"
 #include "facetheory/server/client_socket.h"
 #include "facetheory/server/loop_connection.h"
@@ -64,6 +65,7 @@ class ServerConnection final : public LoopConnection,
   std::stop_token probably_left() override;
   Task<Result<void>> switch_protocols(Headers headers) override;
   void shut_down_sending() override;
+  AnswerProgress progress() const override;
 
  private:
   enum class Phase {
@@ -106,7 +108,8 @@ class ServerConnection final : public LoopConnection,
   void after_exchange();
   void take_over_head(BodyFraming framing);
   void begin_exchange();
-  void refuse(int status, std::string why);
+  void refuse(int status, std::string why, const RequestLine& line);
+  ServerResponse own_answer(int status, std::string why) const;
   void tell_if_client_left();
   static Task<void> run(std::shared_ptr<ServerConnection> self);
   static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);

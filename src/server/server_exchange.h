@@ -31,6 +31,14 @@ struct ServerResponse {
   bool close = false;  // The connection ends with it: what else the client has sent is not read.
 };
 
+// How far an answer has come.
+enum class AnswerProgress {
+  unfinished,   // Not all of it was sent, or nothing yet.
+  whole,        // All of it was handed over to be sent.
+  client_gone,  // It never will be: the client has left, or is too slow.
+  cut_short,    // Nor will it: the server has closed the connection, since the time for its drain was over.
+};
+
 // One request and the way to answer it. Lives and is used on the event loop of its connection, until the handler's
 // task has ended. An error means that the client is gone or too slow: there is nobody left to answer.
 class ServerExchange {
@@ -68,12 +76,15 @@ class ServerExchange {
   virtual Task<void> client_left() = 0;
 
   // Asked to stop, within a second or so, when the connection broke or the client has ended its own side before it was
-  // answered. Most of those have left; all the same it may be one that still reads.
+  // answered. Most of those have left; all the same it may be one that still reads. Where the connection broke and
+  // nothing has been answered within another second, the handler is cancelled.
   virtual std::stop_token probably_left() = 0;
 
   // Answers 101; from now on read() and write() carry the bytes of another protocol, until read() gives none.
   virtual Task<Result<void>> switch_protocols(Headers headers) = 0;
   virtual void shut_down_sending() = 0;
+
+  virtual AnswerProgress progress() const = 0;
 
   bool answered() const { return status_ >= 200 || status_ == 101; }
   int status() const { return status_; }                    // 0: nothing was answered yet.

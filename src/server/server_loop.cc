@@ -18,6 +18,7 @@ ServerLoop::ServerLoop(EventLoop loop, std::shared_ptr<AllLoops> every)
       handler(std::move(loop.handler)),
       answer_at_once(std::move(loop.answer_at_once)),
       refused(std::move(loop.refused)),
+      refusal_fields(std::move(loop.refusal_fields)),
       all(std::move(every)),
       received(kRequests, '\0'),
       sweep(executor) {}

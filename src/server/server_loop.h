@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "facetheory/base/loop_bound.h"
+#include "facetheory/http/message.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/readiness.h"
@@ -40,6 +41,7 @@ struct ServerLoop {
   const ExchangeHandler handler;
   const AnswerAtOnce answer_at_once;
   const Refusals refused;
+  const Headers refusal_fields;
   const std::shared_ptr<AllLoops> all;
 
   // Touched on the loop's thread only.
@@ -47,6 +49,7 @@ struct ServerLoop {
   std::vector<LoopConnection*> connections;  // Of whatever protocol.
   std::shared_ptr<const ServerLimits> limits;
   bool draining = false;
+  bool cuts_short = false;  // The time to drain is over, and what was left is closed.
   std::weak_ptr<Readiness> readiness;
   std::string received;  // A connection without bytes of its own reads into it.
   RequestHead head;      // What was found there last.

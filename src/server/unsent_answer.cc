@@ -78,6 +78,11 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   } else {
     rest->body_sent_ = sent->count - heading;
   }
+  if (!answer.owner) {
+    rest->body_ = answer.body.substr(rest->body_sent_);
+    rest->body_sent_ = 0;
+    rest->answer_.body = rest->body_;
+  }
   if (sent->full) return Sent::some;
   const Sent outcome = rest->go_on(socket);
   if (outcome == Sent::all) rest.reset();

@@ -49,10 +49,18 @@ ServerLimits server_limits(const Limits& limits) {
   return server;
 }
 
+// The folder of bodies that can be read at once. Empty: there is none.
+std::string bodies_at_hand(const Config& config) {
+  constexpr std::string_view kScheme = "lmdb:";
+  return config.bodies.starts_with(kScheme) ? config.bodies.substr(kScheme.size()) : "";
+}
+
 // config.memory has parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers.
 // The rest is for bodies.
-std::size_t warm_memory(const Config& config) {
-  return config.memory / 4;
+
+// Where bodies can be read at once, an answer that is ready saves more than a body in memory, which takes far more.
+std::size_t most_warm_memory(const Config& config) {
+  return bodies_at_hand(config).empty() ? config.memory / 4 : config.memory / 2;
 }
 std::size_t fixed_memory(const Config& config) {
   // Beyond that they would be more than FixedMemory makes.
@@ -62,8 +70,20 @@ std::size_t fixed_memory(const Config& config) {
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;
 }
-std::size_t body_memory(const Config& config) {
-  return config.memory - warm_memory(config) - fixed_memory(config) - pointer_memory(config);
+// Where answers lie that had to leave the memory: some hundred bytes each.
+std::uint64_t spill_capacity(const Config& config) {
+  constexpr std::uint64_t kMost = std::uint64_t{2} << 30;
+  const std::uint64_t most = config.disk ? std::min(kMost, *config.disk / 4) : kMost;
+  return std::min<std::uint64_t>(std::uint64_t{4} * config.memory, most);
+}
+// To know which of them lies where.
+std::size_t spill_index_memory(const Config& config) {
+  return config.memory / 8;
+}
+// Answers that are ready take no more than they need.
+std::size_t body_memory(const Config& config, std::size_t warm) {
+  const std::size_t most = most_warm_memory(config) + spill_index_memory(config);
+  return config.memory - std::min(warm, most) - fixed_memory(config) - pointer_memory(config);
 }
 // Answers on their way to clients that read slowly have memory besides all these. One page of any size must have room.
 std::size_t live_memory(const Config& config) {
@@ -75,7 +95,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
                              StorageBudget& budget) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = body_memory(config);
+  engine.memory = body_memory(config, 0);
   engine.pointers = pointer_memory(config) / kBytesOfAPointer;
   engine.renders = config.limits.renders;
   engine.queued_renders = static_cast<std::size_t>(config.limits.queued_renders);
@@ -84,7 +104,7 @@ EngineOptions engine_options(const Config& config, const ServiceOptions& options
     metrics.regenerated(outcome, took);
   };
   engine.prepare = prepare_page;
-  if (config.cleanup.enabled) engine.has_room = [&budget](std::size_t bytes) { return budget.admit(bytes); };
+  if (config.cleanup.enabled) engine.admit = [&budget](std::size_t bytes) { return budget.admit(bytes); };
   return engine;
 }
 
@@ -148,6 +168,7 @@ class Service::State {
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   GatewayParts gateway_parts(asio::any_io_executor loop);
   void make_front(const std::shared_ptr<const Site>& site);
+  std::size_t warm_memory_in_use() const;
   static void flush_regularly(Front& front);
   void render_again(Front& front, ServerRequest request);
   // Pages are rendered again for whoever asks next. Purges that visitors have caused must not be lost.
@@ -156,7 +177,9 @@ class Service::State {
   Config config_;
   const ServiceOptions options_;
   std::optional<Stopped> stopped_;
-  std::atomic<bool> draining_ = false;
+  bool serves_ = false;                  // It has begun to answer whoever asks.
+  std::atomic<bool> is_to_end_ = false;  // Told to end, it may go on for a while.
+  std::atomic<bool> draining_ = false;   // It accepts no more.
   Metrics metrics_;
 
   // These stand in the order in which they need one another; the threads end last of all that run on them.
@@ -164,6 +187,8 @@ class Service::State {
   LoopThread background_{"background", Urgency::patient};
   Compressor compressor_{options_.clock};
   FixedMemory fixed_{fixed_memory(config_)};
+  // Null: bodies are not on a disk of this machine, or there can be no such file.
+  std::unique_ptr<SpillFile> spill_;
   const std::shared_ptr<LiveMemory> live_ = make_live_memory(live_memory(config_));
   const std::string pseudonym_ = new_pseudonym(system_random());
   ServiceStores stores_{background_.executor(), options_, metrics_};
@@ -202,7 +227,7 @@ MetricsSources Service::State::sources() {
     snapshot.renders_refused = counted.renders_refused;
     snapshot.pages_in_memory = now.bodies_in_memory;
     snapshot.page_bytes = now.bytes_in_memory;
-    snapshot.page_bytes_limit = body_memory(config_);
+    snapshot.page_bytes_limit = body_memory(config_, warm_memory_in_use());
     snapshot.lent_bytes = fixed_.bytes_in_use();
     snapshot.lent_bytes_limit = fixed_.most();
     snapshot.pointers_in_memory = now.pointers;
@@ -248,7 +273,7 @@ Result<void> Service::State::start_admin() {
   if (!config_.admin) return {};
   AdminParts parts;
   parts.metrics = [this] { return metrics_.text(); };
-  parts.draining = [this] { return draining_.load(); };
+  parts.draining = [this] { return is_to_end_.load(); };
   parts.hosts = config_.admin_hosts;
   parts.checks.push_back({"table", [this]() -> Task<Result<void>> {
                             auto answered = co_await stores_.probe_table();
@@ -316,7 +341,8 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
     front->access_log = std::make_unique<AccessLogWriter>(access_log_, config_.access_log, std::move(loop));
   }
   GatewayParts parts = gateway_parts(front->thread.executor());
-  parts.warm_memory = warm_memory(config_) / event_loops_of(config_);
+  parts.warm_memory = most_warm_memory(config_) / event_loops_of(config_);
+  parts.spill = {spill_.get(), spill_index_memory(config_) / event_loops_of(config_)};
   parts.on_stale = [this, &front = *front](ServerRequest request) {
     render_again(front, std::move(request));
   };
@@ -329,6 +355,13 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
     asio::post(front->thread.executor(), [&front = *front] { flush_regularly(front); });
   }
   fronts_.push_back(std::move(front));
+}
+
+std::size_t Service::State::warm_memory_in_use() const {
+  std::size_t sum = 0;
+  for (const auto& front : fronts_)
+    sum += front->gateway->warm_memory_in_use();
+  return sum;
 }
 
 void Service::State::flush_regularly(Front& front) {
@@ -351,6 +384,10 @@ Result<void> Service::State::start() {
   const auto site = std::make_shared<const Site>(config_, background_.executor());
   GatewayParts background = gateway_parts(background_.executor());
   background_gateway_ = std::make_unique<Gateway>(std::move(background), site);
+  // Only what the table's rows tell to be true is found again there.
+  const bool rows_tell = stores_.isr().table.version() && config_.pointer_ttl <= Duration(0);
+  if (const std::string folder = bodies_at_hand(config_); rows_tell && !folder.empty())
+    spill_ = SpillFile::make(folder, spill_capacity(config_));
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);
@@ -361,9 +398,8 @@ Result<void> Service::State::start() {
                      [&gateway](const RequestHead& head, const std::string& peer, std::uint64_t round) {
                        return gateway.answer_at_once(head, peer, round);
                      },
-                     [&gateway](int status, std::string_view why, const std::string& peer) {
-                       gateway.refused(status, why, peer);
-                     }});
+                     [&gateway](const RefusedRequest& refusal) { gateway.refused(refusal); },
+                     Gateway::refusal_fields()});
   }
   server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
   for (const ListenAddress& address : config_.listen) {
@@ -375,11 +411,15 @@ Result<void> Service::State::start() {
   watchdog_ = std::make_unique<Watchdog>([this] {
     loops_.look();
     stores_.look();
+    engine_->set_memory(body_memory(config_, warm_memory_in_use()));
+    engine_->look_at_clock();
     engine_->try_writing_again();
     [[maybe_unused]] const auto told = engine_->overdue();
   });
   start_cleanup();
-  return start_admin();
+  if (auto started = start_admin(); !started) return started;
+  serves_ = true;
+  return {};
 }
 
 std::vector<std::string> Service::State::reload(Config config) {
@@ -389,6 +429,7 @@ std::vector<std::string> Service::State::reload(Config config) {
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
   asio::post(background_.executor(), [this, site] { background_gateway_->use(site); });
   server_->set_limits(server_limits(config.limits));
+  config_.limits.drain_delay = config.limits.drain_delay;
   config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;
 }
@@ -400,7 +441,8 @@ Service::State::~State() {
   cleanup_.reset();
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
   stores_.end_looking();
-  // Nobody uses any more what goes now.
+  // Nobody uses any more what goes now. The file tells the loops what it has written, and goes before them.
+  if (spill_) spill_->end();
   for (const auto& front : fronts_)
     front->thread.end();
   background_.end();
@@ -421,6 +463,9 @@ Stopped Service::State::stop() {
   // It takes that long to close what is idle, and to see whether anything is being rendered at all.
   constexpr std::chrono::milliseconds kAtLeast{100};
   const auto now = [] { return std::chrono::steady_clock::now(); };
+  is_to_end_ = true;
+  // A load balancer needs that long to notice. It would answer its clients with errors if they were refused before.
+  if (serves_) std::this_thread::sleep_for(config_.limits.drain_delay);
   const auto deadline = now() + config_.limits.drain_timeout;
   draining_ = true;
   if (server_) stopped_->connections_cut = drain(*server_, std::max(config_.limits.drain_timeout, kAtLeast));

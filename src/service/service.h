@@ -46,7 +46,8 @@ class Service {
   // access_log, limits.renders, limits.queued_renders.
   std::vector<std::string> reload(Config config);
 
-  // Accepts no more and lets what is under way end, within limits.drain_timeout. Blocks.
+  // Says at /readyz that it ends, and goes on for limits.drain_delay. Then it accepts no more and lets what is under
+  // way end, within limits.drain_timeout. Blocks.
   Stopped stop();
 
   EngineCounters counters() const;

@@ -43,7 +43,8 @@ struct Limits {
   std::chrono::milliseconds write_timeout{60'000};      // Longest time without a byte taken by the client.
   std::chrono::milliseconds idle_timeout{60'000};       // Between two requests of a connection.
   std::chrono::milliseconds tunnel_timeout{3'600'000};  // Longest silence, in both directions, of a tunnel.
-  std::chrono::milliseconds drain_timeout{30'000};      // For what is under way at the end.
+  std::chrono::milliseconds drain_delay{0};         // After the signal to end everything goes on for so long.
+  std::chrono::milliseconds drain_timeout{30'000};  // For what is under way at the end.
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };

@@ -233,6 +233,7 @@ body_timeout = "2s"
 write_timeout = "3s"
 idle_timeout = "4s"
 tunnel_timeout = "5s"
+drain_delay = "6s"
 drain_timeout = "0s"
 )"))
                             .limits;
@@ -247,6 +248,7 @@ drain_timeout = "0s"
                             .write_timeout = seconds(3),
                             .idle_timeout = seconds(4),
                             .tunnel_timeout = seconds(5),
+                            .drain_delay = seconds(6),
                             .drain_timeout = seconds(0)}));
   EXPECT_EQ(read(with_origin("[limits]\nbody_bytes = \"unlimited\"")).limits.body_bytes, std::nullopt);
 }

@@ -210,10 +210,13 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
      [](const ConfigValue& value, Limits& limits) {
        assign(limits.tunnel_timeout, value.duration(milliseconds(100), hours(24)));
      }},
-    {"drain_timeout",
+    {"drain_delay",
      [](const ConfigValue& value, Limits& limits) {
-       assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1)));
+       assign(limits.drain_delay, value.duration(milliseconds(0), hours(1)));
      }},
+    {"drain_timeout",
+     [](const ConfigValue& value,
+        Limits& limits) { assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1))); }},
 });
 
 constexpr auto kCleanupKeys = std::to_array<ConfigKey<CleanupConfig>>({

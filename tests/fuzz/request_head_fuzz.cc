@@ -127,6 +127,16 @@ void require_writable(const RequestHead& head) {
   }
 }
 
+// What a log is told of a request, whether its head is good or not.
+void require_line(std::string_view bytes, const std::optional<RequestHead>& head) {
+  const RequestLine line = read_request_line(bytes);
+  require(line.method.empty() || (is_token(line.method) && line.method.size() <= 64), "a method is a token");
+  require(std::all_of(line.target.begin(), line.target.end(), [](char c) { return c > 0x20 && c < 0x7f; }),
+          "a target is visible ASCII");
+  require(!line.method.empty() || line.target.empty(), "no target without a method");
+  if (head) require(line.method == head->method && line.target == head->target, "a good head's line is read");
+}
+
 }  // namespace
 
 void fuzz_request_head(std::string_view bytes) {
@@ -139,6 +149,7 @@ void fuzz_request_head(std::string_view bytes) {
   const HeadOutcome outcome = parse_request_head(text, limit, head);
   const std::optional<RequestHead> plain = plainly_read_request(text, limit);
   require(plain.has_value() == (outcome.state == HeadState::complete), "the grammar decides what a head is");
+  require_line(text.substr(0, limit), plain);
   RequestHead in_pieces;
   const HeadOutcome pieces = read_in_pieces(text, limit, Cuts(seed), in_pieces);
   // Cut off before an LF that would have told, it may still be waited for.

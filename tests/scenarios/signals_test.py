@@ -48,6 +48,49 @@ def sigterm_lets_requests_under_way_be_answered_and_refuses_new_connections(s):
     same(s.origin.count("/page"), 1, "renders")
 
 
+def with_a_delay_it_is_not_ready_first_and_answers_on(s):
+    gateway = s.gateway(limits='drain_delay = "4s"')
+    idle = gateway.client()
+    idle("/page").is_(200, "miss", 1)
+    began = time.monotonic()
+    gateway.signal(signal.SIGTERM)
+    until(lambda: not gateway.ready(), "it is not ready", limit=2)
+    for i in range(20):  # On new connections, and also what must be rendered.
+        gateway.get(f"/{i}").is_(200, "miss", 1)
+    idle("/page").is_(200, "hit", 1)
+    below(time.monotonic() - began, 4, "seconds to the last answer, with a delay of 4")
+    until(lambda: refuses_connections(gateway), "new connections are refused", limit=10)
+    check(time.monotonic() - began > 3.9, "connections were refused before the delay was over")
+    gateway.ends(0, limit=10)
+
+
+def a_second_signal_ends_it_at_once_also_while_it_delays_its_end(s):
+    gateway = s.gateway(limits='drain_delay = "1m"')
+    gateway.signal(signal.SIGTERM)
+    until(lambda: not gateway.ready(), "it is not ready", limit=5)
+    gateway.signal(signal.SIGTERM)
+    gateway.ends(-signal.SIGTERM, limit=3)
+
+
+def sighup_while_it_stops_changes_nothing(s):
+    gateway = s.gateway(limits='drain_delay = "2s"')
+    gateway.signal(signal.SIGTERM)
+    until(lambda: not gateway.ready(), "it is not ready", limit=2)
+    gateway.signal(signal.SIGHUP)
+    gateway.get("/page").is_(200, "miss", 1)
+    gateway.ends(0, limit=10)
+
+
+def a_start_that_fails_is_not_delayed(s):
+    first = s.gateway("first")
+    began = time.monotonic()
+    second = s.gateway(
+        "second", settings=f'admin = "127.0.0.1:{first.admin}"\n', limits='drain_delay = "1m"', expect_start=False
+    )
+    second.ends(2, limit=20)
+    below(time.monotonic() - began, 20, "seconds to the end")
+
+
 def what_was_rendered_while_it_drained_is_stored(s):
     gateway = s.gateway()
     s.origin.windows["/page"] = [3600]
