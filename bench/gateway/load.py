@@ -1,10 +1,12 @@
-"""One window: wrk on its core asks a server on its own for a few seconds, and what both did is read from /proc.
+"""One window: a load generator on its core asks a server on its own for a few seconds, and what both did is read from
+/proc. wrk asks for one page or a few, bench_client for many.
 
 A window is clean when the host took less than 5 % of a core away (0.5 % where p99 is what counts: more than that is
-p99) and either the server or wrk used at least 85 % of its core: then the one that was slower set the pace, and not
-somebody else's work. A paced window leaves both idle on purpose, so that there the rest of the machine must be idle
-instead. A window is void when a request failed, the bytes are not those that were expected, or the origin was asked
-although every request should have been a hit."""
+p99) and either the server or the generator used at least 85 % of its core: then the one that was slower set the pace,
+and not somebody else's work. A paced window leaves both idle on purpose, so that there the rest of the machine must be
+idle instead; either will do for a window of filling, where the disk is waited for. A window is void when a request
+failed, the bytes are not those that were expected, or the origin was asked although every request should have been a
+hit."""
 import json
 import os
 import pathlib
@@ -51,9 +53,8 @@ class Load:
     in turn, or, when numbers is an int, any below it with equal chance."""
 
     def __init__(self, folder, name, paths, headers=None, connections=CONNECTIONS, pause_ms=0):
-        self.name = name
         self.connections = connections
-        self.paced = pause_ms > 0
+        self.paced, self.waits_for_disk = pause_ms > 0, False
         self.script = pathlib.Path(folder) / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.lua"
         self.script.write_text(
             "\n".join(
@@ -85,38 +86,55 @@ class Load:
             "request = function()\n  i = i < count and i + 1 or 1\n  return draws[i]\nend"
         )
 
+    def run(self, port, seconds):
+        """wrk's own figures, and the processor time that it took before its first request."""
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{self.connections}",
+            f"-d{seconds}s",
+            "--timeout",
+            "10s",
+            "-s",
+            str(self.script),
+            f"http://127.0.0.1:{port}/",
+        ]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds + 60,
+        )
+        found = re.search(r"^RESULT (.*)$", done.stdout, re.MULTILINE)
+        if done.returncode or not found:
+            raise Failed(f"wrk failed:\n{done.stdout}")
+        return json.loads(found[1])
 
-def run_wrk(load, port, seconds, core):
-    """wrk's own figures, and the processor time it took for its requests."""
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{load.connections}",
-        f"-d{seconds}s",
-        "--timeout",
-        "10s",
-        "-s",
-        str(load.script),
-        f"http://127.0.0.1:{port}/",
-    ]
-    began = os.times()
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=seconds + 60,
-        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-    )
-    ended = os.times()
-    found = re.search(r"^RESULT (.*)$", done.stdout, re.MULTILINE)
-    if done.returncode or not found:
-        raise Failed(f"wrk failed:\n{done.stdout}")
-    result = json.loads(found[1])
-    used = ended.children_user + ended.children_system - began.children_user - began.children_system
-    result["load_seconds"] = max(0.0, used - result.pop("setup"))
-    return result
+
+class Spread:
+    """What bench_client asks for: pages in its order "uniform" or "zipf" until the time is over, or, when it is
+    "shuffled", each page once."""
+
+    def __init__(self, bed, prefix, pages, order):
+        self.bed, self.prefix, self.pages, self.order = bed, prefix, pages, order
+        self.connections = CONNECTIONS
+        self.paced, self.waits_for_disk = False, order == "shuffled"
+        self.windows = 0
+
+    def run(self, port, seconds):
+        self.windows += 1  # The seed, so that each window goes another way, the same for all servers.
+        done = ask(self.bed, port, self.prefix + "#", self.pages, self.connections, seconds, self.order, self.windows)
+        return {
+            "requests": done["answered"],
+            "failed": done["failed"],
+            "seconds": done["seconds"],
+            "bytes": done["bytes"],
+            "p50_us": round(done["p50_ms"] * 1000),
+            "p99_us": round(done["p99_ms"] * 1000),
+            "setup": done["setup"],
+        }
 
 
 def measure(bed, peer, load, seconds, expected_bytes=None, renders=None, clean_steal=CLEAN_STEAL):
@@ -125,57 +143,67 @@ def measure(bed, peer, load, seconds, expected_bytes=None, renders=None, clean_s
     bed.settle()
     renders_before, cores_before, origin_before = bed.renders(), cpu.cores(), bed.origin_seconds()
     server_before, began = peer.seconds(), time.monotonic()
-    wrk = run_wrk(load, peer.port, seconds, bed.load_core)
+    load_before = os.times()
+    done = load.run(peer.port, seconds)
+    load_after = os.times()
     elapsed = time.monotonic() - began
     server = cpu.seconds_between(server_before, peer.seconds())
     cores_after = cpu.cores()
     origin = bed.origin_seconds() - origin_before
     rendered = bed.renders() - renders_before
 
-    requests = max(1, wrk["requests"])
+    load_seconds = load_after.children_user + load_after.children_system
+    load_seconds -= load_before.children_user + load_before.children_system + done["setup"]
+    requests = max(1, done["requests"])
     steal = max((after[1] - before[1]) / elapsed for before, after in zip(cores_before, cores_after))
     busy = sum(after[0] - before[0] for before, after in zip(cores_before, cores_after))
-    foreign = max(0.0, (busy - server - wrk["load_seconds"] - origin) / elapsed)
+    foreign = max(0.0, (busy - server - load_seconds - origin) / elapsed)
     window = {
-        "requests": wrk["requests"],
-        "rps": requests / wrk["seconds"],
-        "p50_us": wrk["p50_us"],
-        "p99_us": wrk["p99_us"],
+        "requests": done["requests"],
+        "rps": requests / done["seconds"],
+        "p50_us": done["p50_us"],
+        "p99_us": done["p99_us"],
         "cpu_us": server / requests * 1e6,
-        "bytes": wrk["bytes"] / requests,
-        "server_use": server / wrk["seconds"],
-        "load_use": wrk["load_seconds"] / wrk["seconds"],
+        "bytes": done["bytes"] / requests,
+        "server_use": server / done["seconds"],
+        "load_use": max(0.0, load_seconds) / done["seconds"],
+        "origin_use": origin / done["seconds"],
         "steal": steal,
         "foreign": foreign,
         "rendered": rendered,
     }
-    window["void"] = void(wrk, load, rendered, expected_bytes, renders)
-    used = foreign < CLEAN_FOREIGN if load.paced else max(window["server_use"], window["load_use"]) >= CLEAN_USE
-    window["clean"] = not window["void"] and steal < clean_steal and used
+    window["void"] = void(done, load, rendered, expected_bytes, renders)
+    used = max(window["server_use"], window["load_use"]) >= CLEAN_USE
+    alone = foreign < CLEAN_FOREIGN
+    undisturbed = alone if load.paced else used or (load.waits_for_disk and alone)
+    window["clean"] = not window["void"] and steal < clean_steal and undisturbed
     return window
 
 
-def void(wrk, load, rendered, expected_bytes, renders):
-    if not wrk["requests"]:
+def void(done, load, rendered, expected_bytes, renders):
+    if not done["requests"]:
         return "no request was answered"
-    if wrk["failed"]:
-        return f"{wrk['failed']} requests failed"
+    if done["failed"]:
+        return f"{done['failed']} requests failed"
     if renders is None and rendered:
         return f"{rendered} requests were no hits"
     if renders and rendered < renders:
-        return f"only {rendered} of {renders} pages were rendered again"
+        return f"only {rendered} of {renders} pages were rendered"
     if expected_bytes:
         # What was under way at the end is counted in bytes and not in requests; Age has a digit more now and then.
-        surplus = wrk["bytes"] - wrk["requests"] * expected_bytes
-        if not -8 * wrk["requests"] <= surplus <= load.connections * expected_bytes + 8 * wrk["requests"]:
-            return f"{wrk['bytes'] / wrk['requests']:.0f} bytes an answer, not {expected_bytes}"
+        surplus = done["bytes"] - done["requests"] * expected_bytes
+        if not -8 * done["requests"] <= surplus <= load.connections * expected_bytes + 8 * done["requests"]:
+            return f"{done['bytes'] / done['requests']:.0f} bytes an answer, not {expected_bytes}"
     return None
 
 
-def fill(bed, port, path, count, connections, limit):
-    """Has every page asked for once; what bench_client says."""
+def ask(bed, port, path, pages, connections, limit, order="turn", seed=1):
+    """Has pages asked for in an order that bench_client knows, by default each once; what it says."""
+    fields = [word for name, value in BROWSER.items() for word in ("--field", f"{name}: {value}")]
+    options = ["--order", order, "--seed", str(seed), *fields]
+    numbers = [str(int(number)) for number in (port, connections, pages, limit)]
     done = subprocess.run(
-        [str(bed.tools / "bench_client"), str(port), str(connections), str(count), str(int(limit)), path],
+        [str(bed.tools / "bench_client"), *options, *numbers, path],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -61,7 +61,7 @@ class Ours(Peer):
     title = "facetheory"
     setup = (
         "`threads = 1`, `admin = \"off\"`, `access_log = \"off\"`, table and bodies as they are by default; `memory` "
-        "too, but for Zipf (2 GiB, as much as HAProxy) and growth"
+        "too, but for Zipf (2 GiB, as much as HAProxy), spread-small and growth"
     )
 
     def __init__(self, bed, options, memory=None, data=None):

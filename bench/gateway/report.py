@@ -8,6 +8,7 @@ from gateway import peers
 ORDER = list(peers.ALL)
 BEGIN, END = "<!-- gateway_bench: begin -->", "<!-- gateway_bench: end -->"
 PICTURE = "images/hits.svg"
+SPREADS = ("spread", "spread-small")
 COLUMNS = 118  # the width of prose
 COLOURS = {"ours": "#1b7f5c", "nginx": "#8a8f98", "haproxy": "#5b7db1", "varnish": "#c08a3e", "floor": "#c9ccd1"}
 
@@ -46,26 +47,21 @@ def windows(row):
     return f"{row['clean']} of {row['windows']}" + (f", void: {'; '.join(row['void'])}" if row["void"] else "")
 
 
+def beside_ours(row, rows):
+    """Whose row it is, and its times, beside our row of the same workload."""
+    ours = figure(find(rows, workload=row["workload"], peer="ours"), "cpu_us")
+    return [
+        title(row["peer"]),
+        number(row.get("cpu_us"), 1),
+        "" if row["peer"] == "ours" else number(ratio(ours, row.get("cpu_us")), 2),
+        number(row.get("rps")),
+        number(row.get("p50_us")),
+        number(row.get("p99_us")),
+    ]
+
+
 def hits_table(results):
     rows = requests(results)
-    lines = []
-    for row in rows:
-        ours = figure(find(rows, workload=row["workload"], peer="ours"), "cpu_us")
-        times = ratio(ours, row.get("cpu_us"))
-        compared = "" if row["peer"] == "ours" else number(times, 2)
-        lines.append(
-            [
-                row["workload"],
-                title(row["peer"]),
-                number(row.get("cpu_us"), 1),
-                compared,
-                number(row.get("rps")),
-                number(row.get("p50_us")),
-                number(row.get("p99_us")),
-                number(row.get("bytes")),
-                windows(row),
-            ]
-        )
     return table(
         [
             "workload",
@@ -78,7 +74,63 @@ def hits_table(results):
             "bytes",
             "clean windows",
         ],
-        lines,
+        [[row["workload"], *beside_ours(row, rows), number(row.get("bytes")), windows(row)] for row in rows],
+    )
+
+
+def spread_table(results):
+    rows = [row for name in SPREADS for row in results["workloads"].get(name, [])]
+    return table(
+        [
+            "workload",
+            "server",
+            "CPU µs a hit",
+            "ours / it",
+            "requests/s",
+            "p50 µs",
+            "p99 µs",
+            "hits",
+            "MiB of its own",
+            "and of files, or shared",
+            "clean windows",
+        ],
+        [
+            [
+                row["workload"],
+                *beside_ours(row, rows),
+                f"{row['hit_share']:.2%}",
+                number(row["own_mib"]),
+                number(row["files_mib"]),
+                windows(row),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def fill_table(results):
+    rows = results["workloads"].get("fill", [])
+    return table(
+        [
+            "server",
+            "CPU µs a page",
+            "ours / it",
+            "pages/s",
+            "p50 µs",
+            "p99 µs",
+            "of its core",
+            "load and origin, of theirs",
+            "clean windows",
+        ],
+        [
+            [
+                *beside_ours(row, rows),
+                f"{row['server_use']:.0%}",
+                f"{row['load_use'] + row['origin_use']:.0%}",
+                windows(row),
+            ]
+            for row in rows
+        ],
     )
 
 
@@ -176,6 +228,17 @@ class Bar:
         return f"{verdict:13} {self.text}: {self.value:.2f}{self.unit} (at most {self.limit:g}{self.unit}{doubt})"
 
 
+def worst(rows, key):
+    """(the highest ratio of ours to nginx, the two rows that it comes from) of all workloads in these rows."""
+    pairs = [
+        (row, find(rows, workload=row["workload"], peer="nginx"))
+        for row in rows
+        if row["peer"] == "ours" and key in row
+    ]
+    ratios = [(ratio(figure(ours, key), figure(nginx, key)), [ours, nginx]) for ours, nginx in pairs]
+    return max((found for found in ratios if found[0] is not None), key=lambda found: found[0], default=(None, []))
+
+
 def bars(results):
     rows = requests(results)
 
@@ -192,6 +255,12 @@ def bars(results):
         cost("hit, 16 KiB", "nginx", 0.70),
         cost("hit, 128 KiB", "nginx", 0.70),
     ]
+    for name in SPREADS:
+        for key, text in (("cpu_us", "CPU of a hit"), ("p99_us", "p99")):
+            value, pair = worst(results["workloads"].get(name, []), key)
+            found.append(Bar(f"{name}: {text}, ours / nginx, the worst case", 1, value, pair))
+    value, pair = worst(results["workloads"].get("fill", []), "cpu_us")
+    found.append(Bar("fill: CPU of a page, ours / nginx", 1, value, pair))
     expiring = results["workloads"].get("expiry", [])
     for pace in ("paced", "full load"):
         pair = [find(expiring, kind=kind, pace=pace, peer="ours") for kind in ("expiring", "steady")]
@@ -218,6 +287,16 @@ generator's core is the limit. Each answer was found in the cache.
 For gzip, the origin offers a compressed page to those who accept one, and all servers send stored bytes: nginx,
 HAProxy and Varnish those of the origin, ours what it compressed itself when the page was stored. In the 304s of
 HAProxy a rule removes `Content-Length`, which wrk would take for the length of a body."""
+SPREAD = """\
+Pages in no order, all equally often or by Zipf's law (the page of rank r with a weight of 1/r). All were asked for
+before, so that the files lie in the kernel's page cache. The load is `bench/bench_client.cc`, which sees from each body
+that it is the page that was asked for. A single request that is no hit ends the workload.
+
+`spread`: ours has the memory that it takes by default. `spread-small`: ours may take a tenth of the pages' bytes."""
+FILL = """\
+{pages:,} pages of 4 KiB that nobody has asked for are asked for once each, in no order, over 64 connections, of a
+server whose cache is empty. Each is rendered once; a sample is asked for again, and has been kept. CPU is the server's
+for a page. Our gateway waits until a page is on the disk; the others do not wait, or keep pages in memory."""
 EXPIRY = """\
 1,000 pages of 16 KiB that are fresh for two seconds, at random, beside as many that do not expire. Stale ones may be
 served while they are rendered. They expire together, as pages do that were filled together.
@@ -240,6 +319,10 @@ def sections(results):
     present = results["workloads"]
     if requests(results):
         yield "Hits", HITS, hits_table(results)
+    if any(name in present for name in SPREADS):
+        yield "Hits on many pages", SPREAD, spread_table(results)
+    if "fill" in present:
+        yield "Filling an empty cache", FILL.format(**present["fill"][0]), fill_table(results)
     if "expiry" in present:
         yield "Hits while every page expires", EXPIRY, expiry_table(results)
     if "stampede" in present:

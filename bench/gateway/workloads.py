@@ -16,6 +16,10 @@ from gateway.bed import Failed, fetch
 ZIPF_SIZE, EXPIRING_SIZE, EXPIRING_AGE = "4k", "16k", 2
 ZIPF_MEMORY = "2 GiB"  # As much as HAProxy has; Varnish has more.
 PAUSE_MS = 10  # Between two requests of a paced connection, on average.
+SPREAD_SIZES, SPREAD_ORDERS = (16, 4), ("uniform", "zipf")  # KiB; orders of bench_client
+SPREAD_SMALL = 10  # spread-small: as many times the memory of ours are the pages, without their heads.
+LEAST_MEMORY = 1  # MiB: ours takes no less.
+FILL_SIZE, FILL_ROUNDS, FILL_SAMPLE = "4k", 3, 1000
 GROWTH_BUDGET, GROWTH_MEMORY = 256, 8192  # MiB: smaller than a million pages, and larger
 GROWTH_BYTES_EACH = 8192  # What a page of 1 KiB takes in a file system in memory, with room to spare.
 
@@ -45,14 +49,14 @@ class Run:
         self.weights_left -= weight
         return part
 
-    def rounds(self, subjects, allowed, seconds=None, clean=None):
+    def rounds(self, subjects, allowed, seconds=None, clean=None, warm_up=True):
         """`subjects`: {key: function that measures a window of so many seconds}. Rounds in which each has one window,
         until all have enough clean ones or took the seconds that are allowed; {key: summary of its windows}."""
         clean = clean or self.options.clean
         began = time.monotonic()
-        if self.options.rounds > 1:
+        if warm_up and self.options.rounds > 1:
             for measure in subjects.values():
-                measure(1)  # Warms up.
+                measure(1)
         windows = {key: [] for key in subjects}
         for number in itertools.count(1):
             for key, measure in subjects.items():
@@ -69,7 +73,7 @@ class Run:
 def progress(number, key, window):
     state = window["void"] or ("clean" if window["clean"] else "disturbed")
     return (
-        f"  round {number:2}  {' '.join(key):31} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  "
+        f"  round {number:2}  {' '.join(key):55} {window['cpu_us']:7.1f} µs {window['rps']:8.0f}/s  "
         f"p99 {window['p99_us']:6} µs"
         f"  server {window['server_use']:4.0%} load {window['load_use']:4.0%} steal {window['steal']:3.0%}"
         f" others {window['foreign']:4.0%}  {state}"
@@ -79,9 +83,11 @@ def progress(number, key, window):
 def summary(windows):
     """Medians of the clean windows; of all that are not void when there is no clean one."""
     good = [w for w in windows if w["clean"]] or [w for w in windows if not w["void"]]
-    names = ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "rendered")
+    names = ("rps", "p50_us", "p99_us", "cpu_us", "bytes", "server_use", "load_use", "origin_use", "rendered")
     figures = {name: statistics.median(w[name] for w in good) for name in names} if good else {}
+    asked, rendered = (sum(w[name] for w in windows) for name in ("requests", "rendered"))
     return figures | {
+        "hit_share": 1 - rendered / max(1, asked),
         "clean": sum(w["clean"] for w in windows),
         "windows": len(windows),
         "void": sorted({w["void"] for w in windows if w["void"]}),
@@ -181,7 +187,7 @@ def filled(run, server, prefix, count, connections=32, fewer_will_do=False):
     """Has the pages stored and asked for once more; (how many there are, seconds). Fewer than wanted when the time that
     filling may take was over."""
     limit = run.options.fill_minutes * 60
-    done = load.fill(run.bed, server.port, prefix + "#", count, connections, limit)
+    done = load.ask(run.bed, server.port, prefix + "#", count, connections, limit)
     if done["answered"] < count:
         say(
             f"  {server.title}: of {count:,} pages {done['answered']:,} were answered in {done['seconds']:.0f} s, "
@@ -198,7 +204,7 @@ def asked_once_more(run, server, prefix, count, connections):
     """Asks for all pages until none is rendered; what is gone after three times was never kept."""
     for _ in range(3):
         before = run.bed.renders()
-        done = load.fill(run.bed, server.port, prefix + "#", count, connections, run.options.fill_minutes * 60)
+        done = load.ask(run.bed, server.port, prefix + "#", count, connections, run.options.fill_minutes * 60)
         missing = run.bed.renders() - before
         if done["answered"] == count and not missing:
             return
@@ -235,6 +241,109 @@ def zipf(run, allowed):
     ]
 
 
+def spread(run, allowed):
+    """10,000 pages of 16 KiB and 100,000 of 4 KiB, all equally often and by Zipf's law, ours with default memory."""
+    return spread_over_sizes(run, allowed, "spread", ("ours", "nginx", "haproxy", "varnish"))
+
+
+def spread_small(run, allowed):
+    """The same pages, ten times as many bytes as the memory that ours is allowed."""
+    return spread_over_sizes(run, allowed, "spread-small", ("ours", "nginx"), small=True)
+
+
+def spread_over_sizes(run, allowed, workload, names, small=False):
+    rows = []
+    for size, count in zip(SPREAD_SIZES, run.options.spread_pages):
+        memory = max(LEAST_MEMORY << 10, size * count // SPREAD_SMALL)
+        settings = {"ours": {"memory": f"{memory} KiB"}} if small else {}
+        title = f"{workload}, {count:,} pages of {size} KiB"
+        rows += spread_over(run, allowed / len(SPREAD_SIZES), title, f"/{size}k/spread", count, names, settings)
+    return rows
+
+
+def spread_over(run, allowed, title, prefix, count, names, settings):
+    """So many pages, in each order, from each of these servers with its settings."""
+    servers, subjects, rows = {}, {}, {}
+    for name in run.names(*names):
+        server = servers[name] = run.server(name, **settings.get(name, {}))
+        server.start()
+        _, seconds = filled(run, server, prefix, count)
+        say(f"  {title}: {name} filled in {seconds:.1f} s")
+        size = len(hit(run, server, prefix + "1").raw)
+        for order in SPREAD_ORDERS:
+            key = f"{title}, {order}", name
+            subjects[key] = hits_only(run, server, load.Spread(run.bed, prefix, count, order), size)
+            rows[key] = {"workload": key[0], "peer": name, "pages": count, "order": order, "fill_seconds": seconds}
+            rows[key] |= settings.get(name, {})
+    found = run.rounds(subjects, allowed)
+    for key, row in rows.items():
+        row |= found[key] | cpu.resident(servers[key[1]].process.pid)
+    for server in servers.values():
+        done_with(run, server)
+    return list(rows.values())
+
+
+def hits_only(run, server, asking, size):
+    """Measures windows. A page that the server does not have any more ends the workload: what would be measured is not
+    what was promised."""
+
+    def measure(seconds):
+        window = load.measure(run.bed, server, asking, seconds, size)
+        if window["rendered"]:
+            raise Failed(
+                f"{server.title}: {window['rendered']:,} of {window['requests']:,} requests were no hits, though all "
+                f"{asking.pages:,} pages had been stored"
+            )
+        return window
+
+    return measure
+
+
+def fill(run, allowed):
+    """100,000 pages of 4 KiB that nobody has asked for, once each, into empty caches."""
+    count, limit = run.options.fill_pages, run.options.fill_minutes * 60
+    workload = f"fill, {count:,} pages of 4 KiB"
+    subjects = {
+        (workload, name): lambda seconds, name=name: fill_once(run, run.server(name), count, seconds)
+        for name in run.names("ours", "nginx", "haproxy", "varnish")
+    }
+    found = run.rounds(subjects, allowed, limit, min(FILL_ROUNDS, run.options.clean), warm_up=False)
+    return [{"workload": key[0], "peer": key[1], "pages": count} | figures for key, figures in found.items()]
+
+
+def fill_once(run, server, count, limit):
+    """A window of a server that is started for it. Every page must be rendered once and then be kept."""
+    prefix = f"/{FILL_SIZE}/fill"
+    server.start()
+    asking = load.Spread(run.bed, prefix, count, "shuffled")
+    window = load.measure(run.bed, server, asking, limit, renders=count)
+    if window["void"]:
+        raise Failed(f"{server.title} cannot be filled: {window['void']}")
+    if window["requests"] != count or window["rendered"] != count:
+        raise Failed(
+            f"{server.title}: of {count:,} pages {window['requests']:,} were answered within {limit:.0f} s, and "
+            f"{window['rendered']:,} were rendered"
+        )
+    run.bed.settle()
+    before = run.bed.renders()
+    for number in random.Random(1).sample(range(count), min(FILL_SAMPLE, count)):
+        if fetch(server.port, f"{prefix}{number}").status != 200:
+            raise Failed(f"{server.title} gives no page {number} when it is asked for again")
+    if missing := run.bed.renders() - before:
+        raise Failed(
+            f"{server.title} does not keep what it is filled with: a sample asked again misses {missing} pages"
+        )
+    done_with(run, server)
+    return window
+
+
+def done_with(run, server):
+    """Its cache goes too: some are gigabytes of small files."""
+    server.stop()
+    if not run.bed.keep:
+        shutil.rmtree(server.folder, ignore_errors=True)
+
+
 def expiry(run, allowed):
     """1,000 pages of 16 KiB that are fresh for 2 s, beside as many that do not expire: p99 of both."""
     count = run.options.expiring_pages
@@ -246,7 +355,7 @@ def expiry(run, allowed):
         server = servers[name] = run.server(name)
         server.start()
         filled(run, server, kinds["steady"], count)
-        load.fill(run.bed, server.port, kinds["expiring"] + "#", count, 16, 120)
+        load.ask(run.bed, server.port, kinds["expiring"] + "#", count, 16, 120)
         for pace, settings in paces.items():
             for kind, prefix in kinds.items():
                 asking = load.Load(folder, f"{kind} {pace}", (prefix, count), **settings)
@@ -283,7 +392,7 @@ def stampede(run, _):
     for number in range(run.options.stampedes):
         for name, server in servers.items():
             before = run.bed.renders()
-            done = load.fill(run.bed, server.port, f"/16k-delay{delay}/cold{number}", clients, clients, 60)
+            done = load.ask(run.bed, server.port, f"/16k-delay{delay}/cold{number}", clients, clients, 60)
             done["renders"] = run.bed.renders() - before
             results[name].append(done)
             say(
@@ -404,6 +513,9 @@ WORKLOADS = {
     "conditional": (conditional, 2),
     "compressed": (compressed, 2),
     "zipf": (zipf, 4),
+    "spread": (spread, 7),
+    "spread-small": (spread_small, 4),
+    "fill": (fill, 5),
     "expiry": (expiry, 5),
     "stampede": (stampede, 1),
     "growth": (growth, 5),
