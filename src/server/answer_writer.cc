@@ -39,7 +39,7 @@ std::string AnswerWriter::head(int status, const Headers& headers, std::optional
 }
 
 Result<AnswerWriter::Framed> AnswerWriter::frame(std::string_view piece) {
-  if (piece.empty() || state_ == State::no_body) return Framed{};
+  if (piece.empty() || leaves_out_pieces()) return Framed{};
   if (state_ == State::length) {
     if (piece.size() > to_write_) return Error{ErrorCode::internal, "more was written than announced"};
     to_write_ -= piece.size();
@@ -49,7 +49,7 @@ Result<AnswerWriter::Framed> AnswerWriter::frame(std::string_view piece) {
   return Framed{{chunk_header_, piece, kChunkEnd}};
 }
 
-Result<std::string> AnswerWriter::last(const Headers& trailers) {
+Result<std::string> AnswerWriter::end_of_body(const Headers& trailers) {
   if (state_ == State::length && to_write_ > 0)
     return Error{ErrorCode::internal, "less was written than announced"};
   if (state_ != State::chunked) return std::string();

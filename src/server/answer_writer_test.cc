@@ -26,9 +26,9 @@ TEST(AnswerWriter, FramesAnAnswerOfKnownLengthByItsLength) {
   EXPECT_EQ(answer.head(200, {{"X-A", "b"}}, 5, kDate, false),
             "HTTP/1.1 200 OK\r\nX-A: b\r\n" + std::string(kDate) + "Content-Length: 5\r\n\r\n");
   EXPECT_EQ(text_of(*answer.frame("hel")), "hel");
-  EXPECT_EQ(answer.last({}).error().code, ErrorCode::internal) << "two bytes are missing";
+  EXPECT_EQ(answer.end_of_body({}).error().code, ErrorCode::internal) << "two bytes are missing";
   EXPECT_EQ(text_of(*answer.frame("lo")), "lo");
-  EXPECT_EQ(*answer.last({}), "");
+  EXPECT_EQ(*answer.end_of_body({}), "");
   EXPECT_EQ(answer.frame("!").error().code, ErrorCode::internal);
 }
 
@@ -38,7 +38,7 @@ TEST(AnswerWriter, FramesAnAnswerWithoutLengthInChunks) {
   EXPECT_THAT(answer.head(200, {}, {}, kDate, false), HasSubstr("Transfer-Encoding: chunked\r\n"));
   EXPECT_EQ(text_of(*answer.frame("hello")), "5\r\nhello\r\n");
   EXPECT_EQ(text_of(*answer.frame("")), "") << "an empty chunk would end the body";
-  EXPECT_EQ(*answer.last({{"X-Sum", "7"}}), "0\r\nX-Sum: 7\r\n\r\n");
+  EXPECT_EQ(*answer.end_of_body({{"X-Sum", "7"}}), "0\r\nX-Sum: 7\r\n\r\n");
 }
 
 TEST(AnswerWriter, EndsAnAnswerWithoutLengthWithTheConnectionWhereChunksAreNotKnown) {
@@ -81,6 +81,7 @@ TEST(AnswerWriter, StaysATunnelWhenThisSideHasSaidAll) {
   EXPECT_EQ(text_of(*answer.frame("raw")), "raw");
   answer.end();
   EXPECT_TRUE(answer.is_tunnel());
+  EXPECT_TRUE(answer.has_ended());
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class ClientSocket {
   boost::asio::ip::tcp::socket& asios() { return socket_; }
 
   void close(const std::weak_ptr<Readiness>& readiness);
+  bool is_closed() const { return closed_; }
 
   int native() const { return native_; }
   int unread_by_client() const;  // Bytes of ours that the client has not taken yet.

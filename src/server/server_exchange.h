@@ -1,10 +1,11 @@
 // ServerExchange: one request and the way to answer it, whatever kind of connection it came on.
 //
 // This is the seam between protocols and pages: handlers know nothing of how a request was framed, and a connection
-// (server_connection.h is HTTP/1.1) knows nothing of what answers it. Another protocol is another class that derives
-// from ServerExchange for its requests, and one that derives from LoopConnection (loop_connection.h) for what the event
-// loop does with all connections. ReadyAnswer is the one exception: its head is HTTP/1.1's, so only that protocol's
-// connections ask for one (event_loop.h), and others have all their requests answered by the handler.
+// knows nothing of what answers it. HTTP/1.1 is server_connection.h and, for its requests, http1_exchange.h. Another
+// protocol is another class that derives from ServerExchange for its requests, and one that derives from LoopConnection
+// (loop_connection.h) for what the event loop does with all connections. ReadyAnswer is the one exception: its head is
+// HTTP/1.1's, so only that protocol's connections ask for one (event_loop.h), and others have all their requests
+// answered by the handler.
 #pragma once
 
 #include <cstdint>
