@@ -12,8 +12,9 @@ class CircuitBreaker {
  public:
   CircuitBreaker(int failures, Duration pause) : limit_(failures), pause_(pause) {}
 
-  // Whether the service may be asked now. While it is thought to be down, true once per pause: that one is the probe.
-  bool allows(Duration monotonic_now) {
+  // True: the caller may ask the service now. While it is thought to be down that is so once per pause, and the caller
+  // who was let through makes the probe.
+  bool let_through(Duration monotonic_now) {
     if (failures_ < limit_) return true;
     if (monotonic_now < next_probe_) return false;
     next_probe_ = monotonic_now + pause_;

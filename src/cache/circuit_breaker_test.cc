@@ -11,11 +11,11 @@ TEST(CircuitBreaker, LetsEverybodyThroughUntilTheLimit) {
   CircuitBreaker breaker(3, 1s);
   breaker.failed(0s);
   breaker.failed(0s);
-  EXPECT_TRUE(breaker.allows(0s));
-  EXPECT_TRUE(breaker.allows(0s));
+  EXPECT_TRUE(breaker.let_through(0s));
+  EXPECT_TRUE(breaker.let_through(0s));
   breaker.failed(0s);
   EXPECT_TRUE(breaker.is_open());
-  EXPECT_FALSE(breaker.allows(0s));
+  EXPECT_FALSE(breaker.let_through(0s));
 }
 
 TEST(CircuitBreaker, LetsOneProbeThroughPerPause) {
@@ -23,11 +23,11 @@ TEST(CircuitBreaker, LetsOneProbeThroughPerPause) {
   breaker.failed(10s);
   EXPECT_TRUE(breaker.rests(10s + 999ms));
   EXPECT_FALSE(breaker.rests(11s));  // Asking so makes no probe.
-  EXPECT_FALSE(breaker.allows(10s + 999ms));
-  EXPECT_TRUE(breaker.allows(11s));
-  EXPECT_FALSE(breaker.allows(11s));
-  EXPECT_FALSE(breaker.allows(11s + 999ms));
-  EXPECT_TRUE(breaker.allows(12s));
+  EXPECT_FALSE(breaker.let_through(10s + 999ms));
+  EXPECT_TRUE(breaker.let_through(11s));
+  EXPECT_FALSE(breaker.let_through(11s));
+  EXPECT_FALSE(breaker.let_through(11s + 999ms));
+  EXPECT_TRUE(breaker.let_through(12s));
 }
 
 TEST(CircuitBreaker, ClosesWithTheFirstSuccess) {
@@ -35,9 +35,9 @@ TEST(CircuitBreaker, ClosesWithTheFirstSuccess) {
   breaker.failed(0s);
   breaker.failed(0s);
   breaker.succeeded();
-  EXPECT_TRUE(breaker.allows(0s));
+  EXPECT_TRUE(breaker.let_through(0s));
   breaker.failed(0s);
-  EXPECT_TRUE(breaker.allows(0s));  // Failures count in a row.
+  EXPECT_TRUE(breaker.let_through(0s));  // Failures count in a row.
 }
 
 }  // namespace

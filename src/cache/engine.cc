@@ -223,7 +223,7 @@ void Engine::note_use(std::uint64_t use) {
 void Engine::set_memory(std::size_t bytes) {
   state_->memory().bodies().set_budget(bytes);
 }
-void Engine::look_at_clock() {
+void Engine::forget_old_uses() {
   state_->memory().bodies().look_at_clock();
 }
 std::uint64_t Engine::forgets() const {
@@ -250,7 +250,10 @@ std::optional<Error> Engine::body_writes_rest() const {
 void Engine::try_writing_again() {
   state_->try_writing_again();
 }
-std::optional<OverdueRender> Engine::overdue() {
+void Engine::give_up_overdue() {
+  state_->flights().give_up_overdue();
+}
+std::optional<OverdueRender> Engine::overdue() const {
   return state_->flights().overdue();
 }
 

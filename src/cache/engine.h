@@ -64,7 +64,7 @@ class Engine {
   // What bodies may take in memory from now on, in place of EngineOptions::memory.
   void set_memory(std::size_t bytes);
   // To be called every second or so: what was used long ago does not count any more.
-  void look_at_clock();
+  void forget_old_uses();
 
   // The next request reads the page's pointer anew. It is still the last one known.
   void forget(const Page& page);
@@ -80,13 +80,14 @@ class Engine {
   // Why the table, or the bodies, cannot be written; empty: they can, as far as is known.
   std::optional<Error> table_writes_rest() const;
   std::optional<Error> body_writes_rest() const;
-  // Tries that again in the background, where it is time to. To be asked every second or so; requests that would have
+  // Tries that again in the background, where it is time to. To be called every second or so; requests that would have
   // been stored do the same.
   void try_writing_again();
 
-  // Gives up regenerations that should have ended long ago, logs each once, and tells of the oldest that still hangs.
-  // To be asked every second or so.
-  std::optional<OverdueRender> overdue();
+  // Gives up regenerations that should have ended long ago, and logs each once. To be called every second or so.
+  void give_up_overdue();
+  // The oldest of those that were given up and still hang.
+  std::optional<OverdueRender> overdue() const;
 
  private:
   class State;

@@ -185,7 +185,7 @@ TEST_F(EngineBodiesTest, ABodyThatIsReadWhereItIsStoredIsInUseForAWhile) {
   EXPECT_EQ(node_->warmth("another"), 0);
   for (int i = 0; i < 30; ++i) {
     clock_.advance(1min);
-    node_->look_at_clock();
+    node_->forget_old_uses();
   }
   EXPECT_EQ(node_->warmth(key), 0);
 }

@@ -35,7 +35,7 @@ Boarding Flights::board(Errand errand) {
   std::string key = request.page.pk;
   if (request.request_id) key += '\n' + *request.request_id + '\n' + request_hash(request.inputs);
   const bool waits = errand.waits_until.has_value();
-  give_up_overdue(&key);
+  give_up_overdue_of(&key);
   std::shared_ptr<Flight> flight;
   Boarding boarding;
   {
@@ -145,7 +145,11 @@ void Flights::give_up(const std::shared_ptr<Flight>& flight) {
                            "limits, or this program has a mistake; restart it if this stays");
 }
 
-void Flights::give_up_overdue(const std::string* key) {
+void Flights::give_up_overdue() {
+  give_up_overdue_of(nullptr);
+}
+
+void Flights::give_up_overdue_of(const std::string* key) {
   std::vector<std::shared_ptr<Flight>> hanging;
   {
     const std::lock_guard lock(shared_.mutex);
@@ -164,8 +168,7 @@ void Flights::give_up_overdue(const std::string* key) {
     flight->tell_ended();
 }
 
-std::optional<OverdueRender> Flights::overdue() {
-  give_up_overdue();
+std::optional<OverdueRender> Flights::overdue() const {
   const std::lock_guard lock(shared_.mutex);
   if (given_up_.empty()) return std::nullopt;
   const Flight& oldest = *given_up_.front();

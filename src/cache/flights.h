@@ -78,10 +78,12 @@ class Flights : public std::enable_shared_from_this<Flights> {
   // Lets none begin any more and waits for all.
   Task<void> drain();
 
-  // Gives up the flights that should have ended long ago: whoever waits for one is answered without it, and the next
-  // request begins another. What hangs there keeps its turn until it ends after all, so that a store or an origin that
-  // hangs is not asked by ever more. Logs each once; the oldest of those that still hang.
-  std::optional<OverdueRender> overdue();
+  // Gives up the flights that should have ended long ago, and logs each once: whoever waits for one is answered without
+  // it, and the next request begins another. What hangs there has its turn until it ends after all, so that a store or
+  // an origin that hangs is not asked by ever more.
+  void give_up_overdue();
+  // The oldest of those that were given up and still hang.
+  std::optional<OverdueRender> overdue() const;
 
   void add_to(EngineCounters& counters) const;
   void add_to(EngineGauges& gauges) const;
@@ -96,8 +98,8 @@ class Flights : public std::enable_shared_from_this<Flights> {
                         Errand errand);
   void count(const Result<RegenerateOutcome>& outcome);
   void land(Flight& flight, const std::string& key, Result<RegenerateOutcome> outcome);
-  void give_up_overdue(const std::string* key = nullptr);  // The flight of that key, or all that are overdue.
-  void give_up(const std::shared_ptr<Flight>& flight);     // The mutex is held; the caller sets its events.
+  void give_up_overdue_of(const std::string* key);  // The flight of that key, or without one all; if overdue.
+  void give_up(const std::shared_ptr<Flight>& flight);  // The mutex is held; the caller sets its events.
 
   const boost::asio::any_io_executor executor_;
   FlightsShared shared_;

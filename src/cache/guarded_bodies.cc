@@ -15,7 +15,7 @@ Error left_alone() {
 }  // namespace
 
 Task<Result<std::optional<Body>>> GuardedBodies::do_read(std::string key) {
-  if (!allows()) co_return left_alone();
+  if (!let_through()) co_return left_alone();
   auto body = co_await read_from(inner(), std::move(key));
   was_read(body ? nullptr : &body.error());
   co_return body;
@@ -23,7 +23,7 @@ Task<Result<std::optional<Body>>> GuardedBodies::do_read(std::string key) {
 
 Task<Result<void>> GuardedBodies::do_write(std::string key, Body body) {
   if (auto rest = writes_.rests()) co_return *std::move(rest);
-  if (!allows()) co_return left_alone();
+  if (!let_through()) co_return left_alone();
   const Duration began = clock_.monotonic();
   auto written = co_await write_to(inner(), std::move(key), std::move(body));
   was_written(written ? nullptr : &written.error(), began);
@@ -40,9 +40,9 @@ Task<void> GuardedBodies::probe() {
   [[maybe_unused]] auto removed = co_await inner().remove(nobodys);
 }
 
-bool GuardedBodies::allows() {
+bool GuardedBodies::let_through() {
   const std::lock_guard lock(mutex_);
-  return breaker_.allows(clock_.monotonic());
+  return breaker_.let_through(clock_.monotonic());
 }
 
 void GuardedBodies::was_read(const Error* failure) {

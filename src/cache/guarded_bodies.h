@@ -39,7 +39,7 @@ class GuardedBodies final : public ForwardingBodies {
   Task<Result<void>> do_write(std::string key, Body body) override;
   Task<Result<std::optional<Body>>> do_read(std::string key) override;
 
-  bool allows();
+  bool let_through();  // As CircuitBreaker's.
   void was_read(const Error* failure);
   void was_written(const Error* failure, Duration began);
 

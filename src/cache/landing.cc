@@ -100,7 +100,7 @@ Task<Waited> Landing::replay(std::string s3_key) {
   waiting_.request.request_id.reset();
   waiting_.request.inputs.clear();
   waiting_.request.other_hashes.clear();
-  co_return LookAgain{};
+  co_return TryAgain{};
 }
 
 Task<Result<Served>> Landing::fall_back(Error failure, const Flight* failed) {

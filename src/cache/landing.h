@@ -33,9 +33,9 @@ struct WaitingRequest {
 };
 
 // The page has changed hands while it was waited for: its pointer is to be read again.
-struct LookAgain {};
+struct TryAgain {};
 // What becomes of waiting for a render.
-using Waited = std::variant<Result<Served>, LookAgain>;
+using Waited = std::variant<Result<Served>, TryAgain>;
 
 class Landing {
  public:

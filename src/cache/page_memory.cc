@@ -190,7 +190,7 @@ Task<Result<std::vector<std::optional<Item>>>> PageMemory::ask(std::vector<Key> 
                                                                Consistency consistency) {
   {
     const std::lock_guard lock(mutex_);
-    if (!breaker_.allows(isr_.clock.monotonic())) {
+    if (!breaker_.let_through(isr_.clock.monotonic())) {
       co_return Error{ErrorCode::unavailable,
                       "the table has failed several times in a row and is left alone for a while"};
     }

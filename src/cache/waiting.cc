@@ -30,7 +30,7 @@ Task<Waited> Waiting::run() {
     Ride ridden = co_await ride(just_read);
     just_read = false;
     if (auto* served = std::get_if<Result<Served>>(&ridden)) co_return std::move(*served);
-    if (std::holds_alternative<LookAgain>(ridden)) co_return LookAgain{};
+    if (std::holds_alternative<TryAgain>(ridden)) co_return TryAgain{};
     if (auto* none = std::get_if<NoneInTime>(&ridden))
       co_return co_await landing_.fall_back(std::move(none->failure));
   }
@@ -158,14 +158,14 @@ Task<Waiting::Ride> Waiting::ride_has_ended(const Boarding& boarding) {
   // The lease was lost to an invalidation or a rollback: the page must be rendered again, as of now.
   const bool lost = outcome != nullptr && (std::holds_alternative<LeaseLost>(*outcome) ||
                                            std::holds_alternative<PublishRefused>(*outcome));
-  if (lost && in_time) co_return LookAgain{};
+  if (lost && in_time) co_return TryAgain{};
   // It was interrupted for the sake of whoever had begun it, who waits for no store any more.
   const bool interrupted =
       outcome != nullptr && std::holds_alternative<RenderFailed>(*outcome) && flight.render.was_taken_back();
   if (interrupted && !boarding.began) co_return co_await landing_.serve_past_the_store();
   Waited landed = co_await landing_.land(boarding);
   if (auto* served = std::get_if<Result<Served>>(&landed)) co_return std::move(*served);
-  co_return LookAgain{};
+  co_return TryAgain{};
 }
 
 // Whether what the flight came to may be older than this request, or is what its review has rejected.

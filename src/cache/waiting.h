@@ -39,7 +39,7 @@ class Waiting {
     Error failure;
   };
   // What becomes of one flight that is waited for.
-  using Ride = std::variant<Result<Served>, LookAgain, BoardAnother, NoneInTime>;
+  using Ride = std::variant<Result<Served>, TryAgain, BoardAnother, NoneInTime>;
 
   Task<Ride> ride(bool just_read);
   Task<std::optional<Served>> stale_while_elsewhere(Flight& flight);

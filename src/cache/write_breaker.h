@@ -1,7 +1,6 @@
 // WriteBreaker: whether a store may be written to. After several writes in a row have failed it is not written to any
 // more, so that nobody waits for it and nothing is gathered that waits to be written; what it has is read all the same.
-// Whoever looks after it tries again now and then, with a write that changes nothing, and the first one that succeeds
-// ends it. May be used from any thread.
+// Its owner tries again now and then, with a write that changes nothing, and the first one that succeeds ends it. May be used from any thread.
 #pragma once
 
 #include <mutex>
@@ -31,7 +30,7 @@ class WriteBreaker {
   // It rests, and is to be tried again now, which is the caller's to do.
   bool take_probe() {
     const std::lock_guard lock(mutex_);
-    return breaker_.is_open() && breaker_.allows(clock_.monotonic());
+    return breaker_.is_open() && breaker_.let_through(clock_.monotonic());
   }
   // A write that was begun at that time has ended.
   void wrote(const Error* failure, Duration began) {

@@ -51,7 +51,8 @@ class TableExamination {
   Task<void> examine(Checks& checks);
 
  private:
-  Task<bool> can_be_used(Checks& checks);
+  // False: nothing more can be tried.
+  Task<bool> examine_basics(Checks& checks);
   void describe(const Result<TableDescription>& description, Checks& checks);
   Task<std::string> writes_and_reads();
   Task<std::string> reads_several();
@@ -99,7 +100,7 @@ Task<Result<bool>> TableExamination::holds(std::string sk, std::string value) co
 }
 
 Task<void> TableExamination::examine(Checks& checks) {
-  if (!co_await can_be_used(checks)) co_return;
+  if (!co_await examine_basics(checks)) co_return;
   std::string wrong = co_await writes_and_reads();
   const bool writes = wrong.empty();
   checks.judge("a row is read as it was written", std::move(wrong));
@@ -119,7 +120,7 @@ Task<void> TableExamination::examine(Checks& checks) {
   checks.judge("rows are removed", std::move(wrong));
 }
 
-Task<bool> TableExamination::can_be_used(Checks& checks) {
+Task<bool> TableExamination::examine_basics(Checks& checks) {
   const std::string reached = "the table can be reached";
   const auto description = co_await table_.describe();
   if (!description || description->wrong_keys.empty()) {

@@ -95,7 +95,7 @@ Headers Gateway::refusal_fields() {
 }
 
 // Requests of one round came at the same time.
-void Gateway::look_at_clocks(std::uint64_t round) {
+void Gateway::read_clocks(std::uint64_t round) {
   if (round != 0 && round == round_) return;
   round_ = round;
   round_began_ = parts_.isr.clock.monotonic();
@@ -110,7 +110,7 @@ WarmPage* Gateway::ready_page(const RequestHead& head, const std::string& peer) 
 const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::string& peer,
                                            std::uint64_t round) {
   loop_.check();
-  look_at_clocks(round);
+  read_clocks(round);
   WarmPage* page = ready_page(head, peer);
   if (page == nullptr) return nullptr;
   if (!take_bytes(*page)) return nullptr;

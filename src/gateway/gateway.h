@@ -67,7 +67,7 @@ class Gateway {
 
  private:
   void take(std::shared_ptr<const Site> site);
-  void look_at_clocks(std::uint64_t round);
+  void read_clocks(std::uint64_t round);
   // The page that answers the request at once in this round's second; null: there is none.
   WarmPage* ready_page(const RequestHead& head, const std::string& peer);
   // Puts the page's bytes into ready_: from memory, or from where they are stored. False: they cannot be had at once.

@@ -39,8 +39,8 @@ struct PutPartnerRow {
 struct WritePartnerObject {
   PartnerObject object;
 };
-struct LookAgain {};
-using PartnerStep = std::variant<PartnerReport, PutPartnerRow, WritePartnerObject, LookAgain>;
+struct ReadAgain {};
+using PartnerStep = std::variant<PartnerReport, PutPartnerRow, WritePartnerObject, ReadAgain>;
 
 Key partner_row_key() {
   return {std::string(kPartnerPk), std::string(kPartnerSk)};
@@ -178,7 +178,7 @@ Task<Result<std::optional<PartnerReport>>> Introduction::read_and_take_a_step() 
   if (!notes) co_return std::move(notes).error();
   auto step = co_await next(*notes);
   if (!step) co_return std::move(step).error();
-  if (std::holds_alternative<LookAgain>(*step)) co_return std::optional<PartnerReport>();
+  if (std::holds_alternative<ReadAgain>(*step)) co_return std::optional<PartnerReport>();
   if (auto* report = std::get_if<PartnerReport>(&*step)) {
     if (report->may_delete() || doubted_ == *notes) co_return std::optional(std::move(*report));
     // The two were not read at one time. Whoever introduced or adopted in between has changed one of them for good.
@@ -261,7 +261,7 @@ Task<Result<PartnerStep>> Introduction::next_of_full(std::optional<PartnerRow> r
   // Partners write bodies only once it is named: if they are its first ones, the name is there by now.
   auto object = co_await read_object();
   if (!object) co_return std::move(object).error();
-  if (*object) co_return PartnerStep(LookAgain{});
+  if (*object) co_return PartnerStep(ReadAgain{});
 
   const bool same_store = row && same_place(row->bodies, names_.bodies) == Sameness::same;
   if (same_store && row->state == IntroductionState::introducing && row->own_since)

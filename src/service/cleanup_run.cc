@@ -20,7 +20,7 @@ void CleanupRun::end() {
   ended_.set();
 }
 
-Task<bool> CleanupRun::find_whether_to_delete() {
+Task<bool> CleanupRun::settle_whether_to_delete() {
   if (asked_at_ && now() - *asked_at_ < kAskAgain) co_return partners_.may_delete();
   asked_at_ = now();
   partners_ = co_await settle_partners(parts.isr);

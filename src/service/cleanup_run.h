@@ -42,9 +42,9 @@ class CleanupRun {
   // Waits that long. True: it is over.
   Task<bool> pause(Duration length) { return ended_.wait(parts.isr.clock, length); }
 
-  // Finds out whether table and bodies belong together, so that bodies may be removed; asks the stores once a minute at
-  // most. Somebody may have given the bodies to another table meanwhile.
-  Task<bool> find_whether_to_delete();
+  // Settles whether table and bodies belong together, so that bodies may be removed. Asks the stores, and introduces
+  // them, once a minute at most: somebody may have given the bodies to another table meanwhile.
+  Task<bool> settle_whether_to_delete();
   const PartnerReport& partners() const { return partners_; }
 
   // How many bodies wait that a publish has released.

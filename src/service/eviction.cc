@@ -100,7 +100,7 @@ std::uint64_t Eviction::pages_wanted() const {
 }
 
 Task<bool> Eviction::evict_alone() {
-  const bool allowed = co_await run_.find_whether_to_delete();
+  const bool allowed = co_await run_.settle_whether_to_delete();
   if (!allowed) co_return false;
   const bool alone = co_await right_.hold();
   if (!alone) {

@@ -107,7 +107,7 @@ std::optional<FolderWatch::Identity> FolderWatch::identity_of(const Watched& wat
   return Identity{status.st_dev, status.st_ino};
 }
 
-std::optional<Error> FolderWatch::look_at(Watched& watched) {
+std::optional<Error> FolderWatch::check_one(Watched& watched) {
   const auto found = identity_of(watched);
   if (found == watched.identity) return std::nullopt;
   const std::string what = "the folder of the " + watched.store + ", " + watched.folder + ",";
@@ -127,14 +127,14 @@ std::optional<Error> FolderWatch::look_at(Watched& watched) {
   return std::nullopt;
 }
 
-void FolderWatch::look() {
+void FolderWatch::check() {
   std::vector<Watched> all;
   {
     const std::lock_guard lock(mutex_);
     all = watched_;
   }
   for (Watched& watched : all) {
-    std::optional<Error> trouble = look_at(watched);
+    std::optional<Error> trouble = check_one(watched);
     if (trouble && !watched.trouble) log(LogLevel::error, trouble->message);
     if (!trouble && watched.trouble)
       log(LogLevel::warning, "the folder of the " + watched.store + " is there again: " + watched.folder);

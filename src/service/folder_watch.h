@@ -18,10 +18,10 @@ class FolderWatch {
   // a folder or a file that others may read or write, and of a folder above it that they may write to.
   void watch(std::string store, const std::string& uri);
 
-  // Looks at all of them and logs what has changed. Asks the file system, and may wait for it.
-  void look();
+  // Checks all of them, notes what is wrong and logs what has changed. Asks the file system, and may wait for it.
+  void check();
 
-  // What the last look has found wrong with that store's folder.
+  // What the last check has found wrong with that store's folder.
   std::optional<Error> trouble_of(std::string_view store) const;
 
  private:
@@ -40,7 +40,7 @@ class FolderWatch {
   };
 
   static std::optional<Identity> identity_of(const Watched& watched);
-  static std::optional<Error> look_at(Watched& watched);
+  static std::optional<Error> check_one(Watched& watched);
 
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Watched> watched_;

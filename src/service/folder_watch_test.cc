@@ -44,7 +44,7 @@ class FolderWatchTest : public testing::Test {
 
 TEST_F(FolderWatchTest, SaysNothingOfAFolderThatIsStillThere) {
   open_table();
-  watch_.look();
+  watch_.check();
   EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
   EXPECT_THAT(said_, IsEmpty());
 }
@@ -52,8 +52,8 @@ TEST_F(FolderWatchTest, SaysNothingOfAFolderThatIsStillThere) {
 TEST_F(FolderWatchTest, TellsOnceOfATableWhoseFolderWasDeleted) {
   open_table();
   fs::remove_all(folder());
-  watch_.look();
-  watch_.look();
+  watch_.check();
+  watch_.check();
   ASSERT_TRUE(watch_.trouble_of("table"));
   EXPECT_THAT(watch_.trouble_of("table")->message, HasSubstr(folder() + ", was deleted or replaced"));
   EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
@@ -65,17 +65,17 @@ TEST_F(FolderWatchTest, TellsOfATableInWhosePlaceAnotherStands) {
   fs::rename(folder(), folder() + "-away");
   auto second = open_lmdb_table(folder());
   ASSERT_TRUE(second);
-  watch_.look();
+  watch_.check();
   EXPECT_TRUE(watch_.trouble_of("table"));
 }
 
 TEST_F(FolderWatchTest, IsContentWhenTheFolderIsBack) {
   open_table();
   fs::rename(folder(), folder() + "-away");
-  watch_.look();
+  watch_.check();
   EXPECT_TRUE(watch_.trouble_of("table"));
   fs::rename(folder() + "-away", folder());
-  watch_.look();
+  watch_.check();
   EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
   EXPECT_THAT(said_, SizeIs(2));
 }
@@ -85,10 +85,10 @@ TEST_F(FolderWatchTest, AFolderOfFilesMayBeReplacedButNotBeMissing) {
   fs::permissions(folder(), fs::perms(0700));
   watch_.watch("bodies", "file:" + folder());
   fs::rename(folder(), folder() + "-away");
-  watch_.look();
+  watch_.check();
   EXPECT_TRUE(watch_.trouble_of("bodies"));
   fs::create_directory(folder());
-  watch_.look();
+  watch_.check();
   EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
   EXPECT_THAT(said_, Contains(HasSubstr("is another one than before")));
 }
@@ -150,7 +150,7 @@ TEST_F(FolderWatchTest, AFolderThatIsMadeForATableIsForItsUserAlone) {
 TEST_F(FolderWatchTest, OtherStoresHaveNoFolder) {
   watch_.watch("table", "memory:");
   watch_.watch("bodies", "s3://bucket");
-  watch_.look();
+  watch_.check();
   EXPECT_EQ(watch_.trouble_of("table"), std::nullopt);
   EXPECT_EQ(watch_.trouble_of("bodies"), std::nullopt);
 }

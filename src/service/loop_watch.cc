@@ -19,7 +19,7 @@ bool LoopWatch::has_stopped(const Loop& loop) const {
   return loop.owes && clock_.monotonic() - loop.asked_at.load() > kPatience;
 }
 
-void LoopWatch::look() {
+void LoopWatch::check() {
   for (const std::shared_ptr<Loop>& loop : loops_) {
     const bool stopped = has_stopped(*loop);
     if (stopped && !std::exchange(loop->told, true)) {

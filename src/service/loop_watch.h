@@ -1,7 +1,7 @@
-// LoopWatch: notices an event loop that has stopped going on. Each loop is asked for a sign of life at every look; one
+// LoopWatch: notices an event loop that has stopped going on. Each loop is asked for a sign of life at every check; one
 // that owes it for too long is told of, in the log and to whoever asks whether this process is ready.
 //
-// look() belongs to one thread that no loop can hold up (watchdog.h); trouble() to any. For .cc files only, since it
+// check() belongs to one thread that no loop can hold up (watchdog.h); trouble() to any. For .cc files only, since it
 // needs Asio.
 #pragma once
 
@@ -26,9 +26,10 @@ class LoopWatch {
   // The clock outlives it.
   explicit LoopWatch(Clock& clock) : clock_(clock) {}
 
-  // Before the first look.
+  // Before the first check.
   void add(std::string name, boost::asio::any_io_executor loop);
-  void look();
+  // Logs each that has stopped, once, and asks all for a sign of life.
+  void check();
   // Which loop has stopped, if one has.
   std::optional<Error> trouble() const;
 
@@ -38,7 +39,7 @@ class LoopWatch {
     boost::asio::any_io_executor executor;
     std::atomic<bool> owes = false;    // A sign of life.
     std::atomic<Duration> asked_at{};  // Monotonic.
-    bool told = false;                 // It was told that it has stopped. Only the thread that looks uses it.
+    bool told = false;  // It was told that it has stopped. Only the thread that checks uses it.
   };
   bool has_stopped(const Loop& loop) const;
 

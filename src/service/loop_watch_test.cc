@@ -34,9 +34,9 @@ class LoopWatchTest : public testing::Test {
     boost::asio::post(loop.executor(), [&] { done.set_value(); });
     done.get_future().get();
   }
-  void look_for(std::chrono::seconds duration) {
+  void check_for(std::chrono::seconds duration) {
     for (auto second = 0s; second < duration; second += 1s) {
-      watch_.look();
+      watch_.check();
       settle(other_);
       clock_.advance(1s);
     }
@@ -51,7 +51,7 @@ class LoopWatchTest : public testing::Test {
 
 TEST_F(LoopWatchTest, LoopsThatGoOnAreNoTrouble) {
   for (int i = 0; i < 20; ++i) {
-    watch_.look();
+    watch_.check();
     settle(loop_);
     settle(other_);
     clock_.advance(1s);
@@ -63,9 +63,9 @@ TEST_F(LoopWatchTest, LoopsThatGoOnAreNoTrouble) {
 TEST_F(LoopWatchTest, ALoopThatHasStoppedIsToldOfOnceAndAgainWhenItGoesOn) {
   std::promise<void> gate;
   boost::asio::post(loop_.executor(), [opened = gate.get_future().share()] { opened.wait(); });
-  look_for(5s);
+  check_for(5s);
   EXPECT_FALSE(watch_.trouble());
-  look_for(5s);
+  check_for(5s);
   ASSERT_TRUE(watch_.trouble());
   EXPECT_THAT(watch_.trouble()->message, HasSubstr("\"serving 1\" has stopped"));
   EXPECT_THAT(lines_, testing::ElementsAre(HasSubstr("\"serving 1\" has stopped")));
@@ -73,18 +73,18 @@ TEST_F(LoopWatchTest, ALoopThatHasStoppedIsToldOfOnceAndAgainWhenItGoesOn) {
   gate.set_value();
   settle(loop_);
   EXPECT_FALSE(watch_.trouble());
-  watch_.look();
+  watch_.check();
   EXPECT_THAT(lines_.back(), HasSubstr("\"serving 1\" goes on again"));
   EXPECT_EQ(lines_.size(), 2U);
 }
 
 // A process that was stopped, or a clock that jumps, is nobody's fault.
 TEST_F(LoopWatchTest, ALoopIsNotToldOfBeforeItCouldAnswer) {
-  watch_.look();
+  watch_.check();
   settle(loop_);
   settle(other_);
   clock_.advance(1h);
-  watch_.look();
+  watch_.check();
   EXPECT_FALSE(watch_.trouble());
   EXPECT_TRUE(lines_.empty());
 }

@@ -68,8 +68,8 @@ struct PartnerWatch::State {
   PartnerReport next;  // Only of the look that is being taken.
 
   mutable std::mutex mutex;  // guards what follows
-  std::condition_variable looked;
-  bool looking = false;
+  std::condition_variable checked;
+  bool checking = false;
   bool awaited = false;
   PartnerReport last;
   steady_clock::time_point due;
@@ -77,7 +77,7 @@ struct PartnerWatch::State {
   // A look was taken.
   void settle() {
     const std::scoped_lock lock(mutex);
-    looking = false;
+    checking = false;
     const bool unknown = next.partnership == Partnership::unknown;
     due = steady_clock::now() + (unknown ? until_known : until_known * kLooksWhileUnknown);
     // An outage says nothing new of those who were partners.
@@ -89,7 +89,7 @@ struct PartnerWatch::State {
     const bool told = awaited && !last.may_write();  // By whoever waits for it.
     if (changed && !told && !last.message.empty())
       log(last.may_write() ? LogLevel::warning : LogLevel::error, last.message);
-    looked.notify_all();
+    checked.notify_all();
   }
 };
 
@@ -101,29 +101,29 @@ PartnerWatch::PartnerWatch(const boost::asio::any_io_executor& executor, Table& 
 
 PartnerWatch::~PartnerWatch() {
   std::unique_lock lock(state_->mutex);
-  state_->looked.wait(lock, [this] { return !state_->looking; });
+  state_->checked.wait(lock, [this] { return !state_->checking; });
 }
 
-void PartnerWatch::look() {
+void PartnerWatch::check() {
   {
     const std::scoped_lock lock(state_->mutex);
-    if (state_->looking) return;
-    state_->looking = true;
+    if (state_->checking) return;
+    state_->checking = true;
   }
   boost::asio::co_spawn(state_->executor, settle_into(state_->isr, state_->next),
                         [state = state_](const std::exception_ptr&) { state->settle(); });
 }
 
-Result<void> PartnerWatch::look_first(milliseconds limit) {
+Result<void> PartnerWatch::check_first(milliseconds limit) {
   {
     const std::scoped_lock lock(state_->mutex);
     state_->awaited = true;
   }
-  look();
+  check();
   std::unique_lock lock(state_->mutex);
-  state_->looked.wait_for(lock, limit, [this] { return !state_->looking; });
+  state_->checked.wait_for(lock, limit, [this] { return !state_->checking; });
   state_->awaited = false;
-  if (state_->looking) {
+  if (state_->checking) {
     log(LogLevel::warning,
         "whether table and bodies belong together is not known yet: no body is deleted until it is");
     return {};
@@ -131,12 +131,12 @@ Result<void> PartnerWatch::look_first(milliseconds limit) {
   return check_may_write(state_->last);
 }
 
-void PartnerWatch::look_again() {
+void PartnerWatch::check_again() {
   {
     const std::scoped_lock lock(state_->mutex);
     if (steady_clock::now() < state_->due) return;
   }
-  look();
+  check();
 }
 
 PartnerReport PartnerWatch::last() const {

@@ -1,7 +1,7 @@
 // PartnerWatch: has a running gateway write only to bodies that are its table's (isr/partners.h).
 //
-// The first look is taken when the stores are opened, and others now and then, so that neither an outage nor somebody
-// who adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none
+// The two are checked when the stores are opened, and again now and then, so that neither an outage nor somebody who
+// adopts the bodies, for this table or for another, needs a restart. Between strangers no body is written and none
 // is removed; pages that are there are served, and others passed on. May be used from any thread. For .cc files only.
 #pragma once
 
@@ -17,20 +17,20 @@ namespace facetheory {
 
 class PartnerWatch {
  public:
-  // Looks are taken on the executor, again after `until_known` while a store cannot be asked, and else after twelve
+  // Checks run on the executor, again after `until_known` while a store cannot be asked, and else after twelve
   // times that. The stores outlive it, and the executor's loop must run until it is gone.
   PartnerWatch(const boost::asio::any_io_executor& executor, Table& table, BodyStore& bodies,
                StoreNames names, std::chrono::milliseconds until_known = std::chrono::seconds(5));
-  ~PartnerWatch();  // Waits for a look that is being taken.
+  ~PartnerWatch();  // Waits for a check that is under way.
 
-  // Takes the first look, and waits for it for no longer than that. `invalid`: they are strangers.
-  Result<void> look_first(std::chrono::milliseconds limit);
-  // Another one, if it is time, without waiting for it.
-  void look_again();
-  // Another one at once, without waiting for it: somebody has reason to think that they are partners no more.
-  void look_now() { look(); }
+  // Checks for the first time, and waits for it for no longer than that. `invalid`: they are strangers.
+  Result<void> check_first(std::chrono::milliseconds limit);
+  // Checks again, if it is time, without waiting for it.
+  void check_again();
+  // Checks at once, without waiting for it: somebody has reason to think that they are partners no more.
+  void check_now() { check(); }
 
-  // What the last look showed.
+  // What the last check showed.
   PartnerReport last() const;
 
   // The store, as long as it is not a stranger's: then writing and removing are `invalid`.
@@ -38,7 +38,7 @@ class PartnerWatch {
 
  private:
   struct State;
-  void look();
+  void check();
   const std::shared_ptr<State> state_;
 };
 

@@ -40,7 +40,7 @@ class PartnerWatchTest : public testing::Test {
   // Looks until that is what they are.
   static bool becomes(PartnerWatch& watch, Partnership partnership) {
     for (int i = 0; i < 1500; ++i) {
-      watch.look_again();
+      watch.check_again();
       if (watch.last().partnership == partnership) return true;
       std::this_thread::sleep_for(milliseconds(10));
     }
@@ -55,7 +55,7 @@ class PartnerWatchTest : public testing::Test {
 TEST_F(PartnerWatchTest, FreshStoresArePartnersAtOnceAndMayBeChanged) {
   MemoryBodies bodies;
   const auto watching = watch(table_, bodies);
-  EXPECT_TRUE(watching->look_first(milliseconds(5000)));
+  EXPECT_TRUE(watching->check_first(milliseconds(5000)));
   EXPECT_TRUE(watching->last().may_delete());
   const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
   EXPECT_TRUE(test::run(guarded->write("a/b", some_page())));
@@ -65,10 +65,10 @@ TEST_F(PartnerWatchTest, FreshStoresArePartnersAtOnceAndMayBeChanged) {
 TEST_F(PartnerWatchTest, StrangersAreRefusedAtTheStart) {
   const auto theirs = somebody_elses();
   const auto watching = watch(table_, *theirs);
-  const auto looked = watching->look_first(milliseconds(5000));
-  ASSERT_FALSE(looked);
-  EXPECT_EQ(looked.error().code, ErrorCode::invalid);
-  EXPECT_THAT(looked.error().message,
+  const auto checked = watching->check_first(milliseconds(5000));
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::invalid);
+  EXPECT_THAT(checked.error().message,
               testing::AllOf(testing::HasSubstr("our table"), testing::HasSubstr("our bodies")));
 }
 
@@ -79,7 +79,7 @@ TEST_F(PartnerWatchTest, OutageIsNoReasonNotToStartAndWhatTurnsOutToBeAStrangers
   FaultyBodies away(theirs, script, system_clock());
   const auto watching = watch(table_, away);
   const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
-  EXPECT_TRUE(watching->look_first(milliseconds(5000)));
+  EXPECT_TRUE(watching->check_first(milliseconds(5000)));
   EXPECT_EQ(watching->last().partnership, Partnership::unknown);
   EXPECT_FALSE(watching->last().may_delete());
   EXPECT_TRUE(test::run(guarded->write("a/b", some_page())));
@@ -94,7 +94,7 @@ TEST_F(PartnerWatchTest, OutageIsNoReasonNotToStartAndWhatTurnsOutToBeAStrangers
 TEST_F(PartnerWatchTest, BodiesThatAnotherTableAdoptsAreLeftAloneFromThenOn) {
   MemoryBodies bodies;
   const auto watching = watch(table_, bodies);
-  ASSERT_TRUE(watching->look_first(milliseconds(5000)));
+  ASSERT_TRUE(watching->check_first(milliseconds(5000)));
   const auto guarded = watching->guard(std::make_unique<MemoryBodies>());
   const Isr other{other_table_, bodies};
   ASSERT_TRUE(test::run(adopt_bodies(other)));
@@ -107,10 +107,10 @@ TEST_F(PartnerWatchTest, OutageDoesNotMakePartnersUnknownToEachOther) {
   auto script = std::make_shared<FaultScript>();
   FaultyBodies away(bodies, script, system_clock());
   const auto watching = watch(table_, away);
-  ASSERT_TRUE(watching->look_first(milliseconds(5000)));
+  ASSERT_TRUE(watching->check_first(milliseconds(5000)));
   script->chance(Fault::fail, 1);
   for (int i = 0; i < 1500 && script->applied(Fault::fail) < 8; ++i) {
-    watching->look_again();
+    watching->check_again();
     std::this_thread::sleep_for(milliseconds(10));
   }
   EXPECT_GE(script->applied(Fault::fail), 8);

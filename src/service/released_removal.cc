@@ -35,7 +35,7 @@ Task<void> ReleasedRemoval::remove_when_due() {
 }
 
 Task<bool> ReleasedRemoval::remove_some(Duration grace) {
-  const bool allowed = co_await run_.find_whether_to_delete();
+  const bool allowed = co_await run_.settle_whether_to_delete();
   if (!allowed) co_return false;
   auto removed = co_await remove_released(run_.parts.isr, run_.partners(), grace, kBodiesAtOnce);
   if (!removed) {

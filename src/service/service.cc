@@ -265,7 +265,7 @@ void Service::State::start_cleanup() {
     return again ? 2 : engine_->warmth(meta.s3_key);
   };
   parts.pointer_ttl = config_.pointer_ttl;
-  parts.on_stranger = [this] { stores_.look_whose_bodies(); };
+  parts.on_stranger = [this] { stores_.check_whose_bodies(); };
   cleanup_ = std::make_unique<Cleanup>(std::move(parts));
 }
 
@@ -288,6 +288,7 @@ Result<void> Service::State::start_admin() {
                             co_return answered;
                           }});
   parts.checks.push_back({"renders", [this]() -> Task<Result<void>> {
+                            engine_->give_up_overdue();
                             const auto overdue = engine_->overdue();
                             if (!overdue) co_return Result<void>{};
                             const auto age = std::chrono::duration_cast<std::chrono::seconds>(overdue->age);
@@ -409,12 +410,12 @@ Result<void> Service::State::start() {
   }
   loops_.add("background", background_.executor());
   watchdog_ = std::make_unique<Watchdog>([this] {
-    loops_.look();
-    stores_.look();
+    loops_.check();
+    stores_.check();
     engine_->set_memory(body_memory(config_, warm_memory_in_use()));
-    engine_->look_at_clock();
+    engine_->forget_old_uses();
     engine_->try_writing_again();
-    [[maybe_unused]] const auto told = engine_->overdue();
+    engine_->give_up_overdue();
   });
   start_cleanup();
   if (auto started = start_admin(); !started) return started;
@@ -440,7 +441,7 @@ Service::State::~State() {
   wait_for_renders_and_purges(std::chrono::steady_clock::time_point::max());
   cleanup_.reset();
   if (!ended) asio::co_spawn(background_.executor(), engine_->drain(), asio::use_future).get();
-  stores_.end_looking();
+  stores_.end_checks();
   // Nobody uses any more what goes now. The file tells the loops what it has written, and goes before them.
   if (spill_) spill_->end();
   for (const auto& front : fronts_)

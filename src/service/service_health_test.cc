@@ -87,7 +87,7 @@ class ServiceHealth : public testing::Test {
     client.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     return test::read_reply(client);
   }
-  // Moves the clock in steps until /readyz has that status, while the watchdog looks in real time.
+  // Moves the clock in steps until /readyz has that status, while the watchdog checks in real time.
   Reply readyz_when(int status, Duration step) {
     Reply reply;
     for (int i = 0; i < 200; ++i) {

@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kTableWriteLimit{2};
 constexpr std::chrono::seconds kBodyWriteLimit{3};
 
 // An outage must not keep the gateway from starting.
-constexpr std::chrono::seconds kFirstLookAtPartners{3};
+constexpr std::chrono::seconds kFirstCheckOfPartners{3};
 
 }  // namespace
 
@@ -43,8 +43,8 @@ Result<void> ServiceStores::open(const Config& config) {
   if (auto opened = open_both(config); !opened) return opened;
   folders_.watch("table", config.table);
   folders_.watch("bodies", config.bodies);
-  if (auto found = find_table(); !found) return found;
-  if (auto looked = find_partners(config); !looked) return looked;
+  if (auto checked = check_table(); !checked) return checked;
+  if (auto introduced = introduce_partners(config); !introduced) return introduced;
   wrap(config);
   Isr isr{*table_, *bodies_, options_.clock};
   isr.names = names_;
@@ -70,7 +70,7 @@ Result<void> ServiceStores::open_both(const Config& config) {
 }
 
 // A table that is not there is told now and not with the first request.
-Result<void> ServiceStores::find_table() {
+Result<void> ServiceStores::check_table() {
   Result<TableDescription> described =
       *asio::co_spawn(executor_, in_optional(table_->describe()), asio::use_future).get();
   if (!described && described.error().code == ErrorCode::invalid) return std::move(described).error();
@@ -78,11 +78,11 @@ Result<void> ServiceStores::find_table() {
   return {};
 }
 
-Result<void> ServiceStores::find_partners(const Config& config) {
+Result<void> ServiceStores::introduce_partners(const Config& config) {
   const Environment environment = Environment::of_process();
   names_ = {complete_table_uri(config.table, environment), complete_bodies_uri(config.bodies, environment)};
   partners_.emplace(executor_, *table_, *bodies_, names_);
-  if (auto looked = partners_->look_first(kFirstLookAtPartners); !looked) return looked;
+  if (auto checked = partners_->check_first(kFirstCheckOfPartners); !checked) return checked;
   bodies_ = partners_->guard(std::move(bodies_));
   return {};
 }
@@ -119,9 +119,9 @@ Task<Result<void>> ServiceStores::probe_bodies() {
   co_return Result<void>{};
 }
 
-void ServiceStores::look() {
-  folders_.look();
-  partners_->look_again();
+void ServiceStores::check() {
+  folders_.check();
+  partners_->check_again();
 }
 
 }  // namespace facetheory

@@ -41,19 +41,20 @@ class ServiceStores {
   Task<Result<void>> probe_table();
   Task<Result<void>> probe_bodies();
 
-  // Looks after both, from time to time. Asks the file system, and may wait for it.
-  void look();
-  // Asks at once whose the bodies are.
-  void look_whose_bodies() { partners_->look_now(); }
-  void end_looking() { partners_.reset(); }
+  // Checks both stores' folders, and whose the bodies are; to be called from time to time. Asks the file system, and may
+  // wait for it.
+  void check();
+  // Checks whose the bodies are at once.
+  void check_whose_bodies() { partners_->check_now(); }
+  void end_checks() { partners_.reset(); }
 
   std::size_t table_writes_pending() const { return table_limits_.pending->count(); }
   std::size_t body_writes_pending() const { return body_limits_.pending->count(); }
 
  private:
   Result<void> open_both(const Config& config);
-  Result<void> find_table();
-  Result<void> find_partners(const Config& config);
+  Result<void> check_table();
+  Result<void> introduce_partners(const Config& config);
   void wrap(const Config& config);
 
   const boost::asio::any_io_executor executor_;

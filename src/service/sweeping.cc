@@ -30,15 +30,15 @@ Task<void> Sweeping::sweep_now_and_then() {
   const Duration interval = run_.parts.config.interval;
   const Duration pause = std::clamp<Duration>(interval / 10, milliseconds(100), kLongestPause);
   for (;;) {
-    const bool due = co_await is_due();
-    const bool allowed = due && co_await run_.find_whether_to_delete();
+    const bool due = co_await ask_whether_due();
+    const bool allowed = due && co_await run_.settle_whether_to_delete();
     if (allowed) co_await sweep();
     const bool over = co_await run_.pause(pause);
     if (over) co_return;
   }
 }
 
-Task<bool> Sweeping::is_due() {
+Task<bool> Sweeping::ask_whether_due() {
   auto last = co_await last_sweep(run_.parts.isr);
   if (!last) {
     run_.failed("reading when the last sweep was", last.error());

@@ -15,7 +15,7 @@ class Sweeping {
   Task<void> sweep_now_and_then();
 
  private:
-  Task<bool> is_due();
+  Task<bool> ask_whether_due();
   Task<void> sweep();
 
   CleanupRun& run_;

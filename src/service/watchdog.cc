@@ -9,23 +9,23 @@
 namespace facetheory {
 namespace {
 
-void look_until_stopped(const std::stop_token& stopped, const std::function<void()>& look,
-                        std::chrono::milliseconds every) {
+void check_until_stopped(const std::stop_token& stopped, const std::function<void()>& check,
+                         std::chrono::milliseconds every) {
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
   while (!stopped.stop_requested()) {
-    look();
+    check();
     wake.wait_for(lock, stopped, every, [] { return false; });
   }
 }
 
 }  // namespace
 
-Watchdog::Watchdog(std::function<void()> look, std::chrono::milliseconds every)
-    : thread_([look = std::move(look), every](const std::stop_token& stopped) {
+Watchdog::Watchdog(std::function<void()> check, std::chrono::milliseconds every)
+    : thread_([check = std::move(check), every](const std::stop_token& stopped) {
         pthread_setname_np(pthread_self(), "watchdog");
-        look_until_stopped(stopped, look, every);
+        check_until_stopped(stopped, check, every);
       }) {}
 
 }  // namespace facetheory
