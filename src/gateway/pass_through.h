@@ -15,6 +15,7 @@
 #include "facetheory/http/client.h"
 #include "facetheory/http/exchange.h"
 #include "facetheory/server/server_exchange.h"
+#include "facetheory/site/config.h"
 
 namespace facetheory {
 
@@ -25,7 +26,7 @@ struct PassThrough {
   HttpRequest request;  // As the origin gets it; Upgrade, TE and Expect are added where the client has them.
   Headers added = {};   // The fields that the answer gets besides Via: Cache-Status, ...
   // A tunnel in which nothing moves for so long is closed.
-  std::chrono::milliseconds tunnel_timeout{3'600'000};
+  std::chrono::milliseconds tunnel_timeout = Limits{}.tunnel_timeout;
   // Whether a trailer of the request may reach the origin; besides, those that no trailer may be never do.
   std::function<bool(std::string_view name)> takes_trailer = {};
   // Set for a request that may change something. Called with the head of the answer before the client gets any of it,

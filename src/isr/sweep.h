@@ -25,11 +25,14 @@
 
 namespace facetheory {
 
+// How long a body stays that nothing refers to.
+inline constexpr std::chrono::seconds kDefaultGrace{3600};
+
 struct SweepOptions {
   bool dry_run = false;  // Counts, and changes nothing.
   // Somebody vouches that the bodies are this table's (adopt_bodies): a table that refers to nothing is believed.
   bool vouched = false;
-  std::chrono::seconds grace{3600};
+  std::chrono::seconds grace = kDefaultGrace;
   // Rows and bodies that are looked at within a second; empty: as fast as it goes.
   std::optional<std::uint64_t> pace = {};
   // Asked between two steps; a sweep that stops is `unavailable`, and the next one goes on with the bodies where it

@@ -26,12 +26,15 @@
 
 namespace facetheory {
 
+inline constexpr std::chrono::seconds kDefaultNotFound{10};
+inline constexpr std::chrono::seconds kDefaultGone{60};
+
 struct StorePolicy {
   // Freshness where the origin says nothing; empty: then the answer is not stored.
   std::optional<std::chrono::seconds> revalidate = {};
   // The same for 404 and 410. Zero: they are not stored at all.
-  std::optional<std::chrono::seconds> not_found = std::chrono::seconds(10);
-  std::optional<std::chrono::seconds> gone = std::chrono::seconds(60);
+  std::optional<std::chrono::seconds> not_found = kDefaultNotFound;
+  std::optional<std::chrono::seconds> gone = kDefaultGone;
   // Targeted fields, the most specific first (RFC 9213, 2.2).
   std::vector<std::string> targeted = {"CDN-Cache-Control", "Surrogate-Control"};
   // What stale-while-revalidate without a number stands for, as Next.js writes it; empty: nothing.

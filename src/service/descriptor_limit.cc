@@ -24,7 +24,7 @@ std::uint64_t raise_descriptor_limit() {
 std::uint64_t descriptors_needed(const Config& config) {
   // Every event loop has connections of its own to each origin, and so have renders.
   const std::uint64_t pools = event_loops_of(config) + 1;
-  std::uint64_t needed = kDescriptorsOfStores + static_cast<std::uint64_t>(config.limits.connections);
+  std::uint64_t needed = kDescriptorsOfStores + static_cast<std::uint64_t>(config.limits.clients.connections);
   for (const auto& [name, origin] : config.origins)
     needed += pools * static_cast<std::uint64_t>(origin.connections);
   return needed;
@@ -34,7 +34,7 @@ std::optional<std::string> descriptor_warning(const Config& config, std::uint64_
   const std::uint64_t needed = descriptors_needed(config);
   if (limit >= needed) return std::nullopt;
   return "this process may have " + std::to_string(limit) + " files and sockets open, and may need " +
-         std::to_string(needed) + ", " + std::to_string(config.limits.connections) +
+         std::to_string(needed) + ", " + std::to_string(config.limits.clients.connections) +
          " of them for limits.connections; raise the limit (ulimit -n, or LimitNOFILE= of systemd), or lower "
          "limits.connections";
 }

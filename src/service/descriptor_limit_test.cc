@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 Config with_two_origins() {
   Config config;
   config.threads = 3;
-  config.limits.connections = 1000;
+  config.limits.clients.connections = 1000;
   config.origins["a"].connections = 10;
   config.origins["b"].connections = 5;
   return config;

@@ -23,7 +23,6 @@
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/http_server.h"
 #include "facetheory/server/server_exchange.h"
-#include "facetheory/server/server_limits.h"
 #include "facetheory/service/admin.h"
 #include "facetheory/service/cleanup.h"
 #include "facetheory/service/loop_watch.h"
@@ -36,18 +35,6 @@ namespace facetheory {
 namespace {
 
 namespace asio = boost::asio;
-
-ServerLimits server_limits(const Limits& limits) {
-  ServerLimits server;
-  server.header_bytes = limits.header_bytes;
-  server.body_bytes = limits.body_bytes;
-  server.connections = static_cast<std::size_t>(limits.connections);
-  server.header_timeout = limits.header_timeout;
-  server.body_timeout = limits.body_timeout;
-  server.idle_timeout = limits.idle_timeout;
-  server.write_timeout = limits.write_timeout;
-  return server;
-}
 
 // The folder of bodies that can be read at once. Empty: there is none.
 std::string bodies_at_hand(const Config& config) {
@@ -402,7 +389,7 @@ Result<void> Service::State::start() {
                      [&gateway](const RefusedRequest& refusal) { gateway.refused(refusal); },
                      Gateway::refusal_fields()});
   }
-  server_ = std::make_unique<HttpServer>(std::move(loops), server_limits(config_.limits));
+  server_ = std::make_unique<HttpServer>(std::move(loops), config_.limits.clients);
   for (const ListenAddress& address : config_.listen) {
     auto port = server_->listen(address.host, address.port);
     if (!port) return std::move(port).error();
@@ -429,7 +416,7 @@ std::vector<std::string> Service::State::reload(Config config) {
   for (const auto& front : fronts_)
     asio::post(front->thread.executor(), [&gateway = *front->gateway, site] { gateway.use(site); });
   asio::post(background_.executor(), [this, site] { background_gateway_->use(site); });
-  server_->set_limits(server_limits(config.limits));
+  server_->set_limits(config.limits.clients);
   config_.limits.drain_delay = config.limits.drain_delay;
   config_.limits.drain_timeout = config.limits.drain_timeout;
   return left;

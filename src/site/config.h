@@ -15,7 +15,11 @@
 #include "facetheory/base/access_log_style.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/http/client.h"
+#include "facetheory/http/client_limits.h"
+#include "facetheory/http/client_options.h"
 #include "facetheory/http/peers.h"
+#include "facetheory/isr/sweep.h"
+#include "facetheory/rules/storing.h"
 #include "facetheory/site/name_patterns.h"
 #include "facetheory/site/request_version.h"
 #include "facetheory/site/route.h"
@@ -31,17 +35,10 @@ struct ListenAddress {
 };
 
 struct Limits {
-  std::size_t header_bytes = std::size_t{32} << 10;  // Request line and header fields of a request.
-  std::optional<std::uint64_t> body_bytes = {};      // Of a request's body; empty: any size.
-  std::size_t page_bytes = std::size_t{16} << 20;    // A larger answer is passed on and not stored.
-  int connections = 10'000;
-  int renders = kDefaultRenders;               // At once, in this process.
-  int queued_renders = kDefaultQueuedRenders;  // That wait for their turn, in this process.
-  std::chrono::milliseconds header_timeout{
-      10'000};  // From the first byte of a request to the end of its header.
-  std::chrono::milliseconds body_timeout{60'000};       // Longest silence within a request's body.
-  std::chrono::milliseconds write_timeout{60'000};      // Longest time without a byte taken by the client.
-  std::chrono::milliseconds idle_timeout{60'000};       // Between two requests of a connection.
+  ClientLimits clients = {};
+  std::size_t page_bytes = std::size_t{16} << 20;       // A larger answer is passed on and not stored.
+  int renders = kDefaultRenders;                        // At once, in this process.
+  int queued_renders = kDefaultQueuedRenders;           // That wait for their turn, in this process.
   std::chrono::milliseconds tunnel_timeout{3'600'000};  // Longest silence, in both directions, of a tunnel.
   std::chrono::milliseconds drain_delay{0};         // After the signal to end everything goes on for so long.
   std::chrono::milliseconds drain_timeout{30'000};  // For what is under way at the end.
@@ -54,9 +51,9 @@ struct CleanupConfig {
   bool enabled = true;
   std::chrono::milliseconds released_after{60'000};  // That bodies stay which a newer page has replaced.
   std::chrono::milliseconds interval{
-      6 * 3'600'000};                // Between two sweeps of the whole table, by one of the fleet.
-  std::chrono::seconds grace{3600};  // That a sweep leaves a body which nothing refers to.
-  std::uint64_t pace = 1000;         // Rows and bodies that a sweep looks at within a second.
+      6 * 3'600'000};                          // Between two sweeps of the whole table, by one of the fleet.
+  std::chrono::seconds grace = kDefaultGrace;  // That a sweep leaves a body which nothing refers to.
+  std::uint64_t pace = 1000;                   // Rows and bodies that a sweep looks at within a second.
 
   friend bool operator==(const CleanupConfig&, const CleanupConfig&) = default;
 };
@@ -73,9 +70,9 @@ struct OriginConfig {
   std::string ca_file = {};  // Empty: the system's roots.
   HostPolicy host = HostPolicy::client;
   std::string host_name = {};
-  int connections = 64;
-  int streams = 64;  // Besides: of answers for one client each, while they come.
-  std::chrono::milliseconds connect_timeout{2'000};
+  int connections = kDefaultConnections;
+  int streams = kDefaultStreams;  // Besides: of answers for one client each, while they come.
+  std::chrono::milliseconds connect_timeout = kDefaultConnectTimeout;
   std::chrono::milliseconds read_timeout{30'000};                  // Longest silence.
   std::chrono::milliseconds render_timeout = kDefaultRenderLimit;  // All of a render.
 
@@ -123,9 +120,9 @@ struct RouteConfig {
   // How long a page is fresh when the origin does not say; empty: then it is not stored.
   std::optional<std::chrono::seconds> revalidate = kDefaultRevalidate;
   PagePolicy policy = {};
-  std::chrono::seconds not_found{10};  // How long a 404 is fresh; 0: not stored.
-  std::chrono::seconds gone{60};       // A 410.
-  std::vector<std::string> tags = {};  // "article-{slug}"
+  std::chrono::seconds not_found = kDefaultNotFound;  // How long a 404 is fresh; 0: not stored.
+  std::chrono::seconds gone = kDefaultGone;           // A 410.
+  std::vector<std::string> tags = {};                 // "article-{slug}"
   QueryRule query = {};
   NamePatterns cookies = {};  // Make a different page.
   NamePatterns ignore_cookies = {};

@@ -237,20 +237,21 @@ drain_delay = "6s"
 drain_timeout = "0s"
 )"))
                             .limits;
-  EXPECT_EQ(limits, (Limits{.header_bytes = 16384,
-                            .body_bytes = 10 << 20,
+  EXPECT_EQ(limits, (Limits{.clients = {.header_bytes = 16384,
+                                        .body_bytes = 10 << 20,
+                                        .connections = 7,
+                                        .header_timeout = seconds(1),
+                                        .body_timeout = seconds(2),
+                                        .write_timeout = seconds(3),
+                                        .idle_timeout = seconds(4)},
                             .page_bytes = 1 << 20,
-                            .connections = 7,
                             .renders = 3,
                             .queued_renders = 4,
-                            .header_timeout = seconds(1),
-                            .body_timeout = seconds(2),
-                            .write_timeout = seconds(3),
-                            .idle_timeout = seconds(4),
                             .tunnel_timeout = seconds(5),
                             .drain_delay = seconds(6),
                             .drain_timeout = seconds(0)}));
-  EXPECT_EQ(read(with_origin("[limits]\nbody_bytes = \"unlimited\"")).limits.body_bytes, std::nullopt);
+  EXPECT_EQ(read(with_origin("[limits]\nbody_bytes = \"unlimited\"")).limits.clients.body_bytes,
+            std::nullopt);
 }
 
 TEST(Config, TrustedPeersAreNetworks) {

@@ -172,39 +172,39 @@ void read_request_id_header(const ConfigValue& value, ConfigDraft& draft) {
 }
 
 constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
-    {"header_bytes",
-     [](const ConfigValue& value, Limits& limits) { assign(limits.header_bytes, value.bytes(kKiB, kMiB)); }},
+    {"header_bytes", [](const ConfigValue& value,
+                        Limits& limits) { assign(limits.clients.header_bytes, value.bytes(kKiB, kMiB)); }},
     {"body_bytes",
      [](const ConfigValue& value, Limits& limits) {
        if (value.is_text("unlimited")) {
-         limits.body_bytes.reset();
+         limits.clients.body_bytes.reset();
        } else if (const auto bytes = value.bytes(0, kGiB * kKiB)) {
-         limits.body_bytes = bytes;
+         limits.clients.body_bytes = bytes;
        }
      }},
     {"page_bytes", [](const ConfigValue& value,
                       Limits& limits) { assign(limits.page_bytes, value.bytes(kKiB, kMaxBodyBytes)); }},
     {"connections", [](const ConfigValue& value,
-                       Limits& limits) { assign(limits.connections, value.integer(1, 1'000'000)); }},
+                       Limits& limits) { assign(limits.clients.connections, value.integer(1, 1'000'000)); }},
     {"renders",
      [](const ConfigValue& value, Limits& limits) { assign(limits.renders, value.integer(1, 10'000)); }},
     {"queued_renders", [](const ConfigValue& value,
                           Limits& limits) { assign(limits.queued_renders, value.integer(1, 1'000'000)); }},
     {"header_timeout",
      [](const ConfigValue& value, Limits& limits) {
-       assign(limits.header_timeout, value.duration(milliseconds(100), hours(1)));
+       assign(limits.clients.header_timeout, value.duration(milliseconds(100), hours(1)));
      }},
     {"body_timeout",
      [](const ConfigValue& value, Limits& limits) {
-       assign(limits.body_timeout, value.duration(milliseconds(100), hours(1)));
+       assign(limits.clients.body_timeout, value.duration(milliseconds(100), hours(1)));
      }},
     {"write_timeout",
      [](const ConfigValue& value, Limits& limits) {
-       assign(limits.write_timeout, value.duration(milliseconds(100), hours(1)));
+       assign(limits.clients.write_timeout, value.duration(milliseconds(100), hours(1)));
      }},
     {"idle_timeout",
      [](const ConfigValue& value, Limits& limits) {
-       assign(limits.idle_timeout, value.duration(milliseconds(100), hours(1)));
+       assign(limits.clients.idle_timeout, value.duration(milliseconds(100), hours(1)));
      }},
     {"tunnel_timeout",
      [](const ConfigValue& value, Limits& limits) {
@@ -215,8 +215,9 @@ constexpr auto kLimitKeys = std::to_array<ConfigKey<Limits>>({
        assign(limits.drain_delay, value.duration(milliseconds(0), hours(1)));
      }},
     {"drain_timeout",
-     [](const ConfigValue& value,
-        Limits& limits) { assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1))); }},
+     [](const ConfigValue& value, Limits& limits) {
+       assign(limits.drain_timeout, value.duration(milliseconds(0), hours(1)));
+     }},
 });
 
 constexpr auto kCleanupKeys = std::to_array<ConfigKey<CleanupConfig>>({
