@@ -55,4 +55,14 @@ Result<std::chrono::seconds> parse_seconds(std::string_view text, std::chrono::s
   return seconds;
 }
 
+std::string in_milliseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
+}
+
+std::string in_words(Duration duration) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  if (milliseconds % 1000 == 0) return std::to_string(milliseconds / 1000) + " s";
+  return in_milliseconds(duration);
+}
+
 }  // namespace facetheory

@@ -81,5 +81,11 @@ TEST(Duration, AsSecondsNamesTheShortestThatIsAllowed) {
   EXPECT_THAT(refusal_as_seconds("1s", seconds(2)), HasSubstr("at least 2s"));
 }
 
+TEST(Duration, IsSaidInWholeSecondsOrElseInMilliseconds) {
+  EXPECT_EQ(in_words(seconds(30)), "30 s");
+  EXPECT_EQ(in_words(milliseconds(1500)), "1500 ms");
+  EXPECT_EQ(in_milliseconds(seconds(2)), "2000 ms");
+}
+
 }  // namespace
 }  // namespace facetheory

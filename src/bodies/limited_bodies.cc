@@ -5,15 +5,12 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/base/limited_call.h"
 #include "facetheory/bodies/forwarding_bodies.h"
 
 namespace facetheory {
 namespace {
-
-std::string limit_in_words(Duration limit) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";
-}
 
 class LimitedBodies final : public ForwardingBodies {
  public:
@@ -44,7 +41,7 @@ class LimitedBodies final : public ForwardingBodies {
     Task<Result<std::optional<Body>>> task = read_from(inner(), std::move(key));
     auto found = co_await call_within(executor_, clock_, limit, shared_inner(), std::move(task));
     if (found) co_return *std::move(found);
-    co_return Error{ErrorCode::unavailable, "the body store did not answer within " + limit_in_words(limit)};
+    co_return Error{ErrorCode::unavailable, "the body store did not answer within " + in_milliseconds(limit)};
   }
 
   Task<Result<void>> written_within(Duration limit, std::size_t bytes, Task<Result<void>> task) {
@@ -62,7 +59,7 @@ class LimitedBodies final : public ForwardingBodies {
     auto outcome = co_await call_within(executor_, clock_, limit, std::move(until_it_ends), std::move(task));
     if (outcome) co_return *std::move(outcome);
     co_return Error{ErrorCode::ambiguous,
-                    "the body store did not acknowledge a write within " + limit_in_words(limit)};
+                    "the body store did not acknowledge a write within " + in_milliseconds(limit)};
   }
 
   // Constant after construction.

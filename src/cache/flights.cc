@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/base/log.h"
 #include "facetheory/cache/render_within.h"
 #include "facetheory/isr/requests.h"

@@ -6,10 +6,15 @@
 
 namespace facetheory {
 
+std::optional<std::int64_t> too_old_from(const PagePolicy& policy, const MetaRow& meta) {
+  if (!policy.stale_for || meta.pinned) return std::nullopt;
+  // Rows hold no larger numbers.
+  return meta.newest_generation() + meta.revalidate_seconds + policy.stale_for->count();
+}
+
 bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now) {
-  return policy.stale_for && !meta.pinned &&
-         now >= meta.newest_generation() + meta.revalidate_seconds +
-                    policy.stale_for->count();  // Rows hold no larger numbers.
+  const auto from = too_old_from(policy, meta);
+  return from && now >= *from;
 }
 
 Served not_shared() {

@@ -26,7 +26,8 @@ struct WaitForRender {
   bool shared = true;           // Somebody else's render of it may answer this request, too.
 };
 
-// Whether the page is so far beyond its window that it may not even be served as stale.
+// From that second on the page is so far beyond its window that it may not even be served as stale; empty: never.
+std::optional<std::int64_t> too_old_from(const PagePolicy& policy, const MetaRow& meta);
 bool is_too_old(const PagePolicy& policy, const MetaRow& meta, std::int64_t now);
 
 // Another's render is to be validated for each, and so is not for this request.

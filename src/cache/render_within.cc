@@ -8,6 +8,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include "facetheory/base/duration.h"
+
 namespace facetheory {
 
 Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer renderer, RenderContext context) {
@@ -47,12 +49,6 @@ MetaRow would_be(const Isr& isr, const Rendered& rendered) {
   meta.etag = rendered.etag;
   meta.tags = rendered.tags;
   return meta;
-}
-
-std::string in_words(Duration duration) {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  if (milliseconds % 1000 == 0) return std::to_string(milliseconds / 1000) + " s";
-  return std::to_string(milliseconds) + " ms";
 }
 
 }  // namespace facetheory

@@ -1,8 +1,6 @@
 // Renders beside the protocol: within a limit, and as the page that would be stored.
 #pragma once
 
-#include <string>
-
 #include "facetheory/base/clock.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
@@ -17,8 +15,5 @@ Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer rend
 
 // What META would be of a page that is not stored.
 MetaRow would_be(const Isr& isr, const Rendered& rendered);
-
-// For people: "30 s", "1500 ms".
-std::string in_words(Duration duration);
 
 }  // namespace facetheory

@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/gateway/variant_walk.h"
 #include "facetheory/http/server_request.h"
@@ -78,11 +79,6 @@ std::string why_nobody_renders(const LockRow& lock) {
          lock.last_error.value_or("no reason is known") + ")";
 }
 
-std::string as_text(std::chrono::milliseconds limit) {
-  return limit.count() % 1000 == 0 ? std::to_string(limit.count() / 1000) + " s"
-                                   : std::to_string(limit.count()) + " ms";
-}
-
 // What the review says of the stale page that stands where the walk has ended.
 struct StaleAtHand {
   bool while_rendered = false;  // It may be served while a render runs,
@@ -111,7 +107,7 @@ void say_what_it_waits_for(Explanation& told, const PagePolicy& policy, const St
   }
   told.next = NextAnswer::wait;
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(policy.wait_limit);
-  told.sentence = "it would wait, up to " + as_text(limit) + ", for a render";
+  told.sentence = "it would wait, up to " + in_words(limit) + ", for a render";
   if (lock != nullptr)
     told.sentence += " that " + who_renders(*lock) + " is at, " + with_the_lease(*lock, now);
   told.sentence += "; if that fails it gets " + otherwise;

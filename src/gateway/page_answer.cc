@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "facetheory/cache/page_at_hand.h"
 #include "facetheory/http/http_date.h"
 #include "facetheory/rules/preconditions.h"
 #include "facetheory/rules/vary.h"
@@ -139,10 +140,7 @@ std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, c
   if (seconds ? *seconds <= 0 : page.granted || policy.mode != ServeMode::swr) return 0;
   auto until = std::numeric_limits<std::int64_t>::max();
   if (seconds) until = meta.generated_at + meta.revalidate_seconds + *seconds + 1;
-  if (policy.stale_for)
-    until = std::min<std::int64_t>(
-        until, meta.newest_generation() + meta.revalidate_seconds + policy.stale_for->count());
-  return until;
+  return std::min(until, too_old_from(policy, meta).value_or(until));
 }
 
 Coding coding_for(const PreparedPage& page, std::string_view method, const Headers& request) {

@@ -14,6 +14,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/http/trusted_roots.h"
 
 namespace facetheory {
@@ -55,10 +56,6 @@ bool expect_name(SSL* ssl, const std::string& host, bool verify) {
 }
 
 }  // namespace
-
-std::string milliseconds_text(std::chrono::milliseconds duration) {
-  return std::to_string(duration.count()) + " ms";
-}
 
 ConnectionPool::Slot::Slot(std::shared_ptr<ConnectionPool> pool, Moment deadline, Use use)
     : pool_(std::move(pool)), deadline_(deadline), use_(use), timer_(pool_->executor(), deadline) {
@@ -240,8 +237,8 @@ Error ConnectionPool::not_connected(std::string_view phase, const error_code& fa
   std::string why = failed.message();
   if (failed == timeout_error()) {
     why = now() >= call_deadline
-              ? "not done within " + milliseconds_text(options_.total_timeout) + " (total_timeout)"
-              : "not done within " + milliseconds_text(options_.connect_timeout) + " (connect_timeout)";
+              ? "not done within " + in_milliseconds(options_.total_timeout) + " (total_timeout)"
+              : "not done within " + in_milliseconds(options_.connect_timeout) + " (connect_timeout)";
   } else if (failed == asio::ssl::error::stream_truncated) {
     why = "the connection was closed in the middle of it";
   }

@@ -120,6 +120,4 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   bool retired_ = false;
 };
 
-std::string milliseconds_text(std::chrono::milliseconds duration);
-
 }  // namespace facetheory

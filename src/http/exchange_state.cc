@@ -8,6 +8,7 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/system/system_error.hpp>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/base/letter_case.h"
 #include "facetheory/http/field_values.h"
 
@@ -411,8 +412,8 @@ Error ExchangeState::misuse(std::string_view what) const {
 Error ExchangeState::pool_stayed_full() const {
   const HttpClientOptions& options = pool_->options();
   const bool in_pieces = plan_.deadline == Moment::max();
-  const std::string limit = in_pieces ? milliseconds_text(options.connect_timeout) + " (connect_timeout)"
-                                      : milliseconds_text(options.total_timeout) + " (total_timeout)";
+  const std::string limit = in_pieces ? in_milliseconds(options.connect_timeout) + " (connect_timeout)"
+                                      : in_milliseconds(options.total_timeout) + " (total_timeout)";
   return pool_->failure(in_pieces ? ErrorCode::exhausted : ErrorCode::unavailable, "wait for a connection to",
                         "all " + std::to_string(options.max_connections) + " stayed in use for " + limit +
                             "; raise max_connections (of a gateway's origin: origins.*.connections) or "
@@ -429,12 +430,12 @@ Error ExchangeState::time_ran_out(std::string_view phase, IdleLimit idle_limit) 
   const HttpClientOptions& options = pool_->options();
   if (std::chrono::steady_clock::now() >= deadline_) {
     return pool_->failure(ErrorCode::ambiguous, phase,
-                          "not done within " + milliseconds_text(options.total_timeout) + " (total_timeout)");
+                          "not done within " + in_milliseconds(options.total_timeout) + " (total_timeout)");
   }
   return pool_->failure(ErrorCode::ambiguous, phase,
                         idle_limit
-                            ? "silent for " + milliseconds_text(*idle_limit)
-                            : "silent for " + milliseconds_text(options.read_timeout) + " (read_timeout)");
+                            ? "silent for " + in_milliseconds(*idle_limit)
+                            : "silent for " + in_milliseconds(options.read_timeout) + " (read_timeout)");
 }
 
 }  // namespace facetheory

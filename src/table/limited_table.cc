@@ -6,15 +6,12 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/duration.h"
 #include "facetheory/base/limited_call.h"
 #include "facetheory/table/forwarding_table.h"
 
 namespace facetheory {
 namespace {
-
-std::string milliseconds_of(Duration limit) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";
-}
 
 class LimitedTable final : public TransparentTable {
  public:
@@ -51,7 +48,7 @@ class LimitedTable final : public TransparentTable {
   Task<Result<T>> read_within(Duration limit, Task<Result<T>> task) const {
     auto found = co_await call_within(executor_, clock_, limit, shared_inner(), std::move(task));
     if (found) co_return *std::move(found);
-    co_return Error{ErrorCode::unavailable, "the table did not answer within " + milliseconds_of(limit)};
+    co_return Error{ErrorCode::unavailable, "the table did not answer within " + in_milliseconds(limit)};
   }
 
   template <typename T>
@@ -75,7 +72,7 @@ class LimitedTable final : public TransparentTable {
     auto outcome = co_await call_within(executor_, clock_, limit, std::move(until_it_ends), std::move(task));
     if (outcome) co_return *std::move(outcome);
     co_return Error{ErrorCode::ambiguous,
-                    "the table did not acknowledge a write within " + milliseconds_of(limit)};
+                    "the table did not acknowledge a write within " + in_milliseconds(limit)};
   }
 
   // Constant after construction.
