@@ -12,7 +12,7 @@
 
 namespace facetheory {
 
-struct EngineCounters;  // engine_figures.h
+struct EngineCounters;  // base/engine_counts.h
 
 enum class ServedAs {
   hit,                   // Fresh when the request came.

@@ -164,66 +164,77 @@ std::string code_class(std::size_t digit, std::string_view zero) {
   return digit == 0 ? std::string(zero) : std::to_string(digit) + "xx";
 }
 
-void add_engine(Exposition& out, const EngineSnapshot& engine) {
+void add_renders(Exposition& out, const EngineCounters& counted, const EngineGauges& now) {
   out.family("facetheory_leases_total", MetricType::Counter,
              "What became of leases: acquired, contended (somebody else had it), lost, taken over from a "
              "dead holder.");
-  out.value(engine.leases_acquired, {{"event", "acquired"}});
-  out.value(engine.leases_contended, {{"event", "contended"}});
-  out.value(engine.leases_lost, {{"event", "lost"}});
-  out.value(engine.leases_taken_over, {{"event", "taken_over"}});
+  out.value(counted.leases_acquired, {{"event", "acquired"}});
+  out.value(counted.leases_contended, {{"event", "contended"}});
+  out.value(counted.leases_lost, {{"event", "lost"}});
+  out.value(counted.leases_taken_over, {{"event", "taken_over"}});
   out.family("facetheory_waiters", MetricType::Gauge, "Requests that wait for a render.");
-  out.value(engine.waiters);
+  out.value(now.waiters);
   out.family("facetheory_regenerations_in_flight", MetricType::Gauge,
              "Regenerations under way in this process.");
-  out.value(engine.regenerations_in_flight);
+  out.value(now.flights);
   out.family("facetheory_regenerations_oldest_seconds", MetricType::Gauge,
              "How long ago the oldest regeneration began that is under way.");
-  out.value(std::chrono::duration<double>(engine.oldest_regeneration).count());
+  out.value(std::chrono::duration<double>(now.oldest_flight).count());
   out.family("facetheory_regenerations_overdue", MetricType::Gauge,
              "Regenerations that should have ended long ago, and hang.");
-  out.value(engine.overdue_regenerations);
+  out.value(now.overdue_flights);
   out.family("facetheory_renders_queued", MetricType::Gauge, "Renders that wait for their turn.");
-  out.value(engine.queued_renders);
+  out.value(now.queued_renders);
   out.family("facetheory_renders_queued_oldest_seconds", MetricType::Gauge,
              "For how long the oldest of them has.");
-  out.value(std::chrono::duration<double>(engine.oldest_queued).count());
+  out.value(std::chrono::duration<double>(now.oldest_queued).count());
   out.family("facetheory_renders_not_begun_total", MetricType::Counter,
              "Renders whose turn did not come: dropped (nobody waited any more), refused (it would have come "
              "too late).");
-  out.value(engine.renders_dropped, {{"reason", "dropped"}});
-  out.value(engine.renders_refused, {{"reason", "refused"}});
+  out.value(counted.renders_dropped, {{"reason", "dropped"}});
+  out.value(counted.renders_refused, {{"reason", "refused"}});
+}
+
+void add_memory(Exposition& out, const EngineSnapshot& engine) {
+  const EngineGauges& now = engine.now;
   out.family("facetheory_pages_in_memory", MetricType::Gauge, "Bodies of pages kept in memory.");
-  out.value(engine.pages_in_memory);
+  out.value(now.bodies_in_memory);
   out.family("facetheory_pointers_in_memory", MetricType::Gauge, "Pages whose last pointer is remembered.");
-  out.value(engine.pointers_in_memory);
+  out.value(now.pointers);
   out.family("facetheory_memory_bytes", MetricType::Gauge, "Memory in use, by what for.");
-  out.value(engine.page_bytes, {{"kind", "pages"}});
+  out.value(now.bytes_in_memory, {{"kind", "pages"}});
   out.value(engine.lent_bytes, {{"kind", "lent"}});
   out.family("facetheory_memory_limit_bytes", MetricType::Gauge, "The most that may be in use, by what for.");
   out.value(engine.page_bytes_limit, {{"kind", "pages"}});
   out.value(engine.lent_bytes_limit, {{"kind", "lent"}});
+}
+
+void add_stores(Exposition& out, const EngineSnapshot& engine) {
+  const EngineGauges& now = engine.now;
   out.family("facetheory_table_up", MetricType::Gauge,
              "0 while the table has failed so often that it is hardly asked.");
-  out.value(engine.table_down ? 0.0 : 1.0);
+  out.value(now.table_down ? 0.0 : 1.0);
   out.family("facetheory_bodies_up", MetricType::Gauge,
              "0 while the body store has failed so often that it is hardly asked.");
-  out.value(engine.bodies_down ? 0.0 : 1.0);
+  out.value(now.bodies_down ? 0.0 : 1.0);
   out.family("facetheory_table_writable", MetricType::Gauge,
              "0 while writes to the table have failed so often that they are only tried now and then.");
-  out.value(engine.table_writes_down ? 0.0 : 1.0);
+  out.value(now.table_writes_down ? 0.0 : 1.0);
   out.family("facetheory_bodies_writable", MetricType::Gauge,
              "0 while writes to the body store have failed so often that they are only tried now and then.");
-  out.value(engine.body_writes_down ? 0.0 : 1.0);
+  out.value(now.body_writes_down ? 0.0 : 1.0);
   out.family("facetheory_pages_being_stored", MetricType::Gauge,
              "Pages that were rendered and are being stored.");
-  out.value(engine.storing);
+  out.value(now.storing);
   out.family("facetheory_page_bytes_being_stored", MetricType::Gauge, "What their bodies take.");
-  out.value(engine.storing_bytes);
+  out.value(now.storing_bytes);
   out.family("facetheory_store_writes_pending", MetricType::Gauge,
              "Writes that have begun and not ended, those included that were given up.");
   out.value(engine.table_writes_pending, {{"store", "table"}});
   out.value(engine.body_writes_pending, {{"store", "bodies"}});
+}
+
+void add_purges(Exposition& out, const EngineSnapshot& engine) {
   out.family("facetheory_purges_pending", MetricType::Gauge,
              "Purges that requests of clients have caused, and that are not done yet.");
   out.value(engine.purges_pending);
@@ -232,6 +243,13 @@ void add_engine(Exposition& out, const EngineSnapshot& engine) {
   out.value(engine.purges_late);
   out.family("facetheory_purges_lost_total", MetricType::Counter, "Of those: that were given up.");
   out.value(engine.purges_lost);
+}
+
+void add_engine(Exposition& out, const EngineSnapshot& engine) {
+  add_renders(out, engine.counted, engine.now);
+  add_memory(out, engine);
+  add_stores(out, engine);
+  add_purges(out, engine);
 }
 
 void add_server(Exposition& out, const ServerSnapshot& server) {
@@ -249,23 +267,24 @@ void add_server(Exposition& out, const ServerSnapshot& server) {
 }
 
 void add_cleanup(Exposition& out, const CleanupSnapshot& cleanup) {
+  const CleanupTotals& done = cleanup.done;
   out.family(
       "facetheory_cleanup_bodies_removed_total", MetricType::Counter,
       "Bodies that were removed: released (a newer page took their place), evicted (with their page), swept "
       "(nothing referred to them).");
-  out.value(cleanup.released_removed, {{"reason", "released"}});
-  out.value(cleanup.evicted_removed, {{"reason", "evicted"}});
-  out.value(cleanup.swept_removed, {{"reason", "swept"}});
+  out.value(done.released_removed, {{"reason", "released"}});
+  out.value(done.evicted_removed, {{"reason", "evicted"}});
+  out.value(done.swept_removed, {{"reason", "swept"}});
   out.family("facetheory_cleanup_swept_bytes_total", MetricType::Counter,
              "Bytes of the bodies that were swept.");
-  out.value(cleanup.bytes_swept);
+  out.value(done.bytes_swept);
   out.family("facetheory_cleanup_rows_removed_total", MetricType::Counter,
              "Rows that were deleted: expired (past their ttl), evicted (with their page).");
-  out.value(cleanup.rows_expired, {{"reason", "expired"}});
-  out.value(cleanup.rows_evicted, {{"reason", "evicted"}});
+  out.value(done.rows_expired, {{"reason", "expired"}});
+  out.value(done.rows_evicted, {{"reason", "evicted"}});
   out.family("facetheory_pages_evicted_total", MetricType::Counter,
              "Pages that went to make room for others.");
-  out.value(cleanup.pages_evicted);
+  out.value(done.pages_evicted);
   out.family("facetheory_pages_refused_total", MetricType::Counter,
              "New pages that were passed on without being stored, since there was no room.");
   out.value(cleanup.pages_refused);
@@ -276,7 +295,7 @@ void add_cleanup(Exposition& out, const CleanupSnapshot& cleanup) {
              "Bodies beyond what is remembered, which are left to the next sweep.");
   out.value(cleanup.bodies_forgotten);
   out.family("facetheory_cleanup_errors_total", MetricType::Counter, "Steps of the cleanup that failed.");
-  out.value(cleanup.errors);
+  out.value(done.errors);
   out.family("facetheory_disk_bytes", MetricType::Gauge,
              "What embedded stores take on the disk: used by what is stored, occupied by their files.");
   out.value(cleanup.disk_used, {{"kind", "used"}});

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/engine_counts.h"
 #include "facetheory/base/store_observer.h"
 #include "facetheory/metrics/access_record.h"
 #include "facetheory/metrics/tally.h"
@@ -106,25 +107,12 @@ class OriginTiming {
   const Duration began_;
 };
 
-// As the engine has them now.
+// The engine as it is now, with what stands around it in a gateway.
 struct EngineSnapshot {
-  std::uint64_t leases_acquired = 0, leases_contended = 0, leases_lost = 0, leases_taken_over = 0;
-  std::uint64_t waiters = 0;
-  std::uint64_t regenerations_in_flight = 0;
-  std::uint64_t queued_renders = 0;
-  Duration oldest_queued{0};
-  Duration oldest_regeneration{0};
-  std::uint64_t overdue_regenerations = 0;
-  std::uint64_t renders_dropped = 0, renders_refused = 0;
-  std::uint64_t pages_in_memory = 0;
-  std::uint64_t page_bytes = 0;
-  std::uint64_t page_bytes_limit = 0;
+  EngineCounters counted = {};
+  EngineGauges now = {};
+  std::uint64_t page_bytes_limit = 0;                  // What bodies may take in memory.
   std::uint64_t lent_bytes = 0, lent_bytes_limit = 0;  // FixedMemory's.
-  std::uint64_t pointers_in_memory = 0;
-  bool table_down = false;
-  bool bodies_down = false;
-  bool table_writes_down = false, body_writes_down = false;
-  std::uint64_t storing = 0, storing_bytes = 0;
   std::uint64_t table_writes_pending = 0, body_writes_pending = 0;
   std::uint64_t purges_pending = 0, purges_late = 0, purges_lost = 0;
 };
@@ -136,14 +124,20 @@ struct ServerSnapshot {
   std::uint64_t access_log_lines_lost = 0;
 };
 
-// As the cleanup has them now.
-struct CleanupSnapshot {
+// What a cleanup has done since it began.
+struct CleanupTotals {
   std::uint64_t released_removed = 0, evicted_removed = 0, swept_removed = 0;  // Bodies, by why they went.
   std::uint64_t bytes_swept = 0;
   std::uint64_t rows_expired = 0, rows_evicted = 0;
-  std::uint64_t pages_evicted = 0, pages_refused = 0;  // Refused: not stored, since there was no room.
-  std::uint64_t bodies_waiting = 0, bodies_forgotten = 0;
+  std::uint64_t pages_evicted = 0;
   std::uint64_t errors = 0;
+};
+
+// The cleanup as it is now, with the budget that it works for.
+struct CleanupSnapshot {
+  CleanupTotals done = {};
+  std::uint64_t pages_refused = 0;  // They were not stored, since there was no room.
+  std::uint64_t bodies_waiting = 0, bodies_forgotten = 0;
   std::uint64_t disk_used = 0, disk_occupied = 0, disk_limit = 0;
   std::uint64_t pages = 0, pages_limit = 0;  // Counted only where there is a limit.
   bool sweeping = false;

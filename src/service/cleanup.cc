@@ -66,15 +66,8 @@ CleanupSnapshot Cleanup::State::snapshot() const {
   const Isr& isr = run_.parts.isr;
   const StorageBudget& budget = run_.parts.budget;
   CleanupSnapshot snapshot;
-  snapshot.released_removed = run_.counts.released_removed;
-  snapshot.evicted_removed = run_.counts.evicted_removed;
-  snapshot.swept_removed = run_.counts.swept_removed;
-  snapshot.bytes_swept = run_.counts.bytes_swept;
-  snapshot.rows_expired = run_.counts.rows_expired;
-  snapshot.rows_evicted = run_.counts.rows_evicted;
-  snapshot.pages_evicted = run_.counts.pages_evicted;
+  snapshot.done = run_.done();
   snapshot.pages_refused = budget.refused();
-  snapshot.errors = run_.counts.errors;
   if (isr.released != nullptr) {
     snapshot.bodies_waiting = isr.released->size();
     snapshot.bodies_forgotten = isr.released->forgotten();
@@ -85,8 +78,8 @@ CleanupSnapshot Cleanup::State::snapshot() const {
   snapshot.disk_limit = budget.disk().value_or(0);
   snapshot.pages = budget.limits_pages() ? budget.pages() : 0;
   snapshot.pages_limit = budget.most_pages().value_or(0);
-  snapshot.sweeping = run_.counts.sweeping;
-  const std::int64_t last = run_.counts.last_sweep;
+  snapshot.sweeping = run_.sweeping;
+  const std::int64_t last = run_.last_sweep;
   if (last > 0) snapshot.since_sweep = std::chrono::seconds(std::max<std::int64_t>(isr.now() - last, 0));
   return snapshot;
 }

@@ -30,12 +30,22 @@ Task<bool> CleanupRun::settle_whether_to_delete() {
   co_return partners_.may_delete();
 }
 
+void CleanupRun::count(std::uint64_t CleanupTotals::* what, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  done_.*what += number;
+}
+
+CleanupTotals CleanupRun::done() const {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
 std::size_t CleanupRun::released_waiting() const {
   return parts.isr.released != nullptr ? parts.isr.released->size() : 0;
 }
 
 void CleanupRun::failed(const char* what, const Error& error) {
-  ++counts.errors;
+  count(&CleanupTotals::errors, 1);
   if (told_failure_ && now() - *told_failure_ < kAskAgain) return;
   told_failure_ = now();
   log(LogLevel::warning, std::string("cleanup: ") + what + " failed and is tried again: " + to_string(error));

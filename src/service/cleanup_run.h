@@ -1,10 +1,11 @@
 // CleanupRun: what the jobs of a cleanup share: when to end, whether anything may be removed, and what was done so far.
-// On the cleanup's thread, but for the counts and end(). For .cc files only, since it needs Asio.
+// On the cleanup's thread, but for what is counted and end(). For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -14,25 +15,22 @@
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/isr/partners.h"
+#include "facetheory/metrics/metrics.h"
 #include "facetheory/service/cleanup_parts.h"
 
 namespace facetheory {
-
-// As CleanupSnapshot has them.
-struct CleanupCounts {
-  std::atomic<std::uint64_t> released_removed = 0, evicted_removed = 0, swept_removed = 0;
-  std::atomic<std::uint64_t> bytes_swept = 0, rows_expired = 0, rows_evicted = 0, pages_evicted = 0;
-  std::atomic<std::uint64_t> errors = 0;
-  std::atomic<std::int64_t> last_sweep = 0;
-  std::atomic<bool> sweeping = false;
-};
 
 class CleanupRun {
  public:
   explicit CleanupRun(CleanupParts with) : parts(std::move(with)) {}
 
   const CleanupParts parts;
-  CleanupCounts counts;
+  std::atomic<std::int64_t> last_sweep = 0;  // When it ended, of whatever node; 0: not known.
+  std::atomic<bool> sweeping = false;
+
+  // Adds to what was done. From any thread.
+  void count(std::uint64_t CleanupTotals::* what, std::uint64_t number);
+  CleanupTotals done() const;
 
   Duration now() const { return parts.isr.clock.monotonic(); }
 
@@ -59,6 +57,8 @@ class CleanupRun {
   std::optional<Duration> asked_at_;  // Whether anything may be removed.
   PartnerReport partners_;
   std::optional<Duration> told_failure_;
+  mutable std::mutex mutex_;
+  CleanupTotals done_;  // Guarded by mutex_.
 };
 
 }  // namespace facetheory

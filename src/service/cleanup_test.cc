@@ -97,7 +97,7 @@ TEST_F(CleanupTest, PagesThatAnotherProcessHasAddedAreCountedWithoutASweep) {
   const Isr other{table_, bodies_};  // Whose leases do not end as quickly as this clock goes.
   for (const char* key : {"/more", "/and more", "/and another", "/and one more"})
     publish_page(other, key);
-  EXPECT_TRUE(comes_true([&] { return cleanup.snapshot().pages_evicted == 3; }));
+  EXPECT_TRUE(comes_true([&] { return cleanup.snapshot().done.pages_evicted == 3; }));
   EXPECT_EQ(count_pages(isr_), 10U);
 }
 
@@ -136,7 +136,7 @@ TEST_F(CleanupTest, TableIsNotLookedThroughAgainAndAgainForPagesThatCannotGo) {
   }
   EXPECT_GT(scans_, 0);
   EXPECT_LT(scans_, 100);
-  EXPECT_EQ(cleanup.snapshot().pages_evicted, 0U);
+  EXPECT_EQ(cleanup.snapshot().done.pages_evicted, 0U);
 }
 
 TEST_F(CleanupTest, SomebodyIsToldWhenTheBodiesTurnOutToBeAnotherTables) {
@@ -147,7 +147,7 @@ TEST_F(CleanupTest, SomebodyIsToldWhenTheBodiesTurnOutToBeAnotherTables) {
   parts.on_stranger = [&] { ++told; };
   parts.config.interval = minutes(1);
   Cleanup cleanup(std::move(parts));
-  ASSERT_TRUE(comes_true([&] { return cleanup.snapshot().pages_evicted == 1; }));
+  ASSERT_TRUE(comes_true([&] { return cleanup.snapshot().done.pages_evicted == 1; }));
   EXPECT_EQ(told, 0);
   MemoryTable others;
   const Isr other{others, bodies_, clock_};
@@ -184,10 +184,10 @@ TEST_F(CleanupTest, WarningNamesTheRemedyWherePagesFromBeforeThePartnershipTakeA
       const std::lock_guard lock(mutex);
       return said.find("run `facetheory gc --adopt` once") != std::string::npos;
     }));
-    EXPECT_EQ(cleanup.snapshot().pages_evicted, 0U);
+    EXPECT_EQ(cleanup.snapshot().done.pages_evicted, 0U);
     // Then there is room, without a restart.
     ASSERT_TRUE(test::run(adopt_bodies(isr_)));
-    EXPECT_TRUE(comes_true([&] { return cleanup.snapshot().pages_evicted == 4; }));
+    EXPECT_TRUE(comes_true([&] { return cleanup.snapshot().done.pages_evicted == 4; }));
   }
   set_log_sink({});
 }
@@ -229,8 +229,8 @@ TEST(CleanupOfADisk, BodiesThatWereReleasedGoBeforeAnyPage) {
   parts.config.released_after = hours(1);
   Cleanup cleanup(std::move(parts));
   EXPECT_TRUE(comes_true([&] { return budget.use().used > 0 && budget.bytes_to_free() == 0; }));
-  EXPECT_GE(cleanup.snapshot().released_removed, 1U);
-  EXPECT_EQ(cleanup.snapshot().pages_evicted, 0U);
+  EXPECT_GE(cleanup.snapshot().done.released_removed, 1U);
+  EXPECT_EQ(cleanup.snapshot().done.pages_evicted, 0U);
   EXPECT_EQ(count_pages(isr), 18U);
 }
 

@@ -47,7 +47,7 @@ Task<void> EvictedBodies::remove_due() {
       run_.failed("removing the bodies of evicted pages", removed.error());  // The sweep finds them.
       co_return;
     }
-    run_.counts.evicted_removed += count;
+    run_.count(&CleanupTotals::evicted_removed, count);
   }
 }
 
@@ -136,8 +136,8 @@ Task<bool> Eviction::evict() {
   gone_in_this_round_ += evicted->pages;
   from_before_in_this_round_ += evicted->from_before;
   if (!hand_) end_round();
-  run_.counts.pages_evicted += evicted->pages;
-  run_.counts.rows_evicted += evicted->rows;
+  run_.count(&CleanupTotals::pages_evicted, evicted->pages);
+  run_.count(&CleanupTotals::rows_evicted, evicted->rows);
   run_.parts.budget.evicted(evicted->pages);
   bodies_.add(std::move(evicted->bodies));
   if (evicted->pages > 0 && run_.parts.budget.limits_pages()) {

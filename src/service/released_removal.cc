@@ -42,7 +42,7 @@ Task<bool> ReleasedRemoval::remove_some(Duration grace) {
     run_.failed("removing released bodies", removed.error());
     co_return false;
   }
-  run_.counts.released_removed += removed->removed;
+  run_.count(&CleanupTotals::released_removed, removed->removed);
   co_return removed->removed + removed->referenced >= kBodiesAtOnce;
 }
 

@@ -46,7 +46,7 @@ Task<bool> Sweeping::ask_whether_due() {
   }
   const Duration interval = run_.parts.config.interval;
   if (!*last) co_return run_.now() - began_ >= std::min<Duration>(interval, kFirstSweep);
-  run_.counts.last_sweep = (*last)->finished_at;
+  run_.last_sweep = (*last)->finished_at;
   const auto with_jitter = std::chrono::duration_cast<Duration>(interval * (1 + jitter_));
   co_return seconds(run_.parts.isr.now() - (*last)->finished_at) >= with_jitter;
 }
@@ -58,14 +58,14 @@ Task<void> Sweeping::sweep() {
   options.stop = run_.ending();
   SweepReport told;
   const auto count = [this, &told](const SweepReport& report) {
-    run_.counts.swept_removed += report.bodies_deleted - told.bodies_deleted;
-    run_.counts.bytes_swept += report.bytes_deleted - told.bytes_deleted;
-    run_.counts.rows_expired += report.rows_deleted - told.rows_deleted;
+    run_.count(&CleanupTotals::swept_removed, report.bodies_deleted - told.bodies_deleted);
+    run_.count(&CleanupTotals::bytes_swept, report.bytes_deleted - told.bytes_deleted);
+    run_.count(&CleanupTotals::rows_expired, report.rows_deleted - told.rows_deleted);
     told = report;
-    run_.counts.sweeping = true;
+    run_.sweeping = true;
   };
   auto outcome = co_await sweep_alone(run_.parts.isr, std::move(options), run_.parts.owner, count);
-  run_.counts.sweeping = false;
+  run_.sweeping = false;
   if (!outcome && !run_.has_ended()) run_.failed("sweeping", outcome.error());
 }
 
