@@ -29,24 +29,9 @@ ChunkedDecoder::Step ChunkedDecoder::push(std::string_view bytes) {
   while (at_ != At::end && at_ != At::bad && !rest.empty()) {
     const char c = rest.front();
     switch (at_) {
-      case At::size: {
-        const int digit = hex_value(c);
-        if (digit >= 0) {
-          if (left_ >> 59 != 0) return refuse("a chunk of 2^63 bytes or more");
-          if (++line_bytes_ > kMaxChunkLine) return refuse("a chunk's size has too many digits");
-          left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
-        } else if (line_bytes_ == 0) {
-          return refuse("a chunk does not begin with its size");
-        } else if (c == '\r') {
-          at_ = At::size_lf;
-        } else if (c == ';') {
-          if (++line_bytes_ > kMaxChunkLine) return refuse("a chunk's size has too many digits");
-          at_ = At::extension;
-        } else {
-          return refuse("neither an extension nor CRLF follows a chunk's size");
-        }
+      case At::size:
+        if (!take_size(c)) return {State::bad, 0, {}};
         break;
-      }
       case At::extension:
         if (c == '\r') {
           at_ = At::size_lf;
@@ -86,6 +71,29 @@ ChunkedDecoder::Step ChunkedDecoder::push(std::string_view bytes) {
   }
   if (at_ == At::bad) return {State::bad, 0, {}};
   return {at_ == At::end ? State::end : State::more, bytes.size() - rest.size(), {}};
+}
+
+bool ChunkedDecoder::take_size(char c) {
+  const auto bad = [&](std::string_view why) {
+    refuse(why);
+    return false;
+  };
+  const int digit = hex_value(c);
+  if (digit >= 0) {
+    if (left_ >> 59 != 0) return bad("a chunk of 2^63 bytes or more");
+    if (++line_bytes_ > kMaxChunkLine) return bad("a chunk's size has too many digits");
+    left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
+  } else if (line_bytes_ == 0) {
+    return bad("a chunk does not begin with its size");
+  } else if (c == '\r') {
+    at_ = At::size_lf;
+  } else if (c == ';') {
+    if (++line_bytes_ > kMaxChunkLine) return bad("a chunk's size has too many digits");
+    at_ = At::extension;
+  } else {
+    return bad("neither an extension nor CRLF follows a chunk's size");
+  }
+  return true;
 }
 
 bool ChunkedDecoder::take_trailer(std::string_view& rest) {

@@ -48,6 +48,8 @@ class ChunkedDecoder {
   enum class At { size, extension, size_lf, content, content_cr, content_lf, trailer, end, bad };
 
   Step refuse(std::string_view why);
+  // Takes a byte of a chunk's size, or what follows it; false: it is bad.
+  bool take_size(char c);
   // Takes part of a trailer line, or all of it; false: it is bad.
   bool take_trailer(std::string_view& rest);
 
