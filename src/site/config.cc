@@ -23,7 +23,7 @@ RouteTable route_table(const Config& config) {
   RouteTable table;
   for (std::size_t i = 0; i < config.routes.size(); ++i) {
     const RouteConfig& route = config.routes[i];
-    table.add(i, route.pattern, route.hosts, route.methods);
+    table.add_or_find_conflict(i, route.pattern, route.hosts, route.methods);
   }
   return table;
 }

@@ -432,7 +432,7 @@ void check_overlaps(const Config& config, ConfigProblems& problems) {
   for (std::size_t i = 0; i < config.routes.size(); ++i) {
     const RouteConfig& route = config.routes[i];
     if (route.pattern.segments().empty()) continue;
-    if (const auto other = table.add(i, route.pattern, route.hosts, route.methods)) {
+    if (const auto other = table.add_or_find_conflict(i, route.pattern, route.hosts, route.methods)) {
       problems.add(
           route.place, "routes[" + std::to_string(i) + "]",
           "matches what the route of line " + std::to_string(config.routes[*other].place.line) +

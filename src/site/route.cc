@@ -196,9 +196,9 @@ RouteTable::~RouteTable() = default;
 RouteTable::RouteTable(RouteTable&&) noexcept = default;
 RouteTable& RouteTable::operator=(RouteTable&&) noexcept = default;
 
-std::optional<std::size_t> RouteTable::add(std::size_t route, const PathPattern& pattern,
-                                           const std::vector<std::string>& hosts,
-                                           const std::vector<std::string>& methods) {
+std::optional<std::size_t> RouteTable::add_or_find_conflict(std::size_t route, const PathPattern& pattern,
+                                                            const std::vector<std::string>& hosts,
+                                                            const std::vector<std::string>& methods) {
   std::vector<Node::Entries*> places;
   const auto place = [&](std::unique_ptr<Node>& root) {
     if (!root) root = std::make_unique<Node>();

@@ -81,9 +81,9 @@ class RouteTable {
   // No hosts: any. No methods: any. Hosts are names or "*.name", in lower case and without a port; methods in upper
   // case. When some request would match another route just as well, that one's number is returned and nothing is added.
   // The pattern must outlive the table.
-  std::optional<std::size_t> add(std::size_t route, const PathPattern& pattern,
-                                 const std::vector<std::string>& hosts,
-                                 const std::vector<std::string>& methods);
+  std::optional<std::size_t> add_or_find_conflict(std::size_t route, const PathPattern& pattern,
+                                                  const std::vector<std::string>& hosts,
+                                                  const std::vector<std::string>& methods);
 
   struct Match {
     std::size_t route = 0;

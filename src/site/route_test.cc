@@ -98,7 +98,8 @@ class Routes {
     patterns_.reserve(given.size());
     for (const Given& route : given) {
       patterns_.push_back(*PathPattern::parse(route.pattern));
-      conflict_ = table_.add(patterns_.size() - 1, patterns_.back(), route.hosts, route.methods);
+      conflict_ =
+          table_.add_or_find_conflict(patterns_.size() - 1, patterns_.back(), route.hosts, route.methods);
     }
   }
   std::string match(std::string_view path, std::string_view host = "example.com",

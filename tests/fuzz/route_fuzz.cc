@@ -74,7 +74,7 @@ void fuzz_route(std::string_view bytes) {
     }
     require_pattern(*pattern);
     patterns.push_back(*std::move(pattern));
-    if (const auto other = table.add(patterns.size() - 1, patterns.back(), {}, {})) {
+    if (const auto other = table.add_or_find_conflict(patterns.size() - 1, patterns.back(), {}, {})) {
       require(*other < patterns.size() - 1, "a conflict is with one that was there");
       patterns.pop_back();
     }
