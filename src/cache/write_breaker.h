@@ -1,6 +1,7 @@
 // WriteBreaker: whether a store may be written to. After several writes in a row have failed it is not written to any
 // more, so that nobody waits for it and nothing is gathered that waits to be written; what it has is read all the same.
-// Its owner tries again now and then, with a write that changes nothing, and the first one that succeeds ends it. May be used from any thread.
+// Its owner tries again now and then, with a write that changes nothing, and the first one that succeeds ends it. May
+// be used from any thread.
 #pragma once
 
 #include <mutex>

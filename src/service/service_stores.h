@@ -41,8 +41,8 @@ class ServiceStores {
   Task<Result<void>> probe_table();
   Task<Result<void>> probe_bodies();
 
-  // Checks both stores' folders, and whose the bodies are; to be called from time to time. Asks the file system, and may
-  // wait for it.
+  // Checks both stores' folders, and whose the bodies are; to be called from time to time. Asks the file system, and
+  // may wait for it.
   void check();
   // Checks whose the bodies are at once.
   void check_whose_bodies() { partners_->check_now(); }
