@@ -8,7 +8,8 @@
 
 namespace facetheory {
 
-// In bytes; empty: the system does not say. `root` is where /proc and /sys are; tests have some of their own.
+// The memory of the machine in bytes; empty: the system does not say. `root` is where /proc and /sys are; tests have
+// some of their own.
 std::optional<std::uint64_t> machine_memory(const std::filesystem::path& root = "/");
 
 }  // namespace facetheory

@@ -24,7 +24,7 @@ struct BodyMetadata {
 struct Body {
   std::string bytes;
   BodyMetadata metadata;
-  // Of a body that was read: the same bytes where they are stored, if they lie in a file of this machine.
+  // A body that was read has here where the same bytes are stored, if they lie in a file of this machine.
   std::optional<StoredBytes> on_disk = {};
 
   friend bool operator==(const Body& a, const Body& b) {

@@ -24,7 +24,7 @@ class ForwardingBodies : public BodyStore {
 
  protected:
   BodyStore& inner() const { return *inner_; }
-  // For an operation that may still be under way when this store is gone.
+  // An operation that may still be under way when this store is gone holds this.
   const std::shared_ptr<BodyStore>& shared_inner() const { return inner_; }
 
   Task<Result<void>> do_write(std::string key, Body body) override;

@@ -1,4 +1,4 @@
-// A body's metadata as S3 keeps it: named fields of printable ASCII. Also how every store measures it.
+// A body's metadata as S3 stores it: named fields of printable ASCII. Also how every store measures it.
 //
 //   facetheory-status                    200
 //   facetheory-content-type              text/html; charset=utf-8

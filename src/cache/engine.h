@@ -56,14 +56,14 @@ class Engine {
   // or was read not long ago where it is stored.
   int warmth(const std::string& s3_key) const;
 
-  // For whoever answers with the bytes of a body that is not in memory, read where they are stored: the body is in use.
-  // Quick; `use` is what use_of() gave for it.
+  // Notes that a body is in use: somebody answers with its bytes although it is not in memory, since they were read
+  // where they are stored. Quick; `use` is what use_of() gave for it.
   static std::uint64_t use_of(const std::string& s3_key);
   void note_use(std::uint64_t use);
 
-  // What bodies may take in memory from now on, in place of EngineOptions::memory.
+  // Sets what bodies may take in memory from now on, in place of EngineOptions::memory.
   void set_memory(std::size_t bytes);
-  // To be called every second or so: what was used long ago does not count any more.
+  // Forgets what was used long ago, which does not count any more. To be called every second or so.
   void forget_old_uses();
 
   // The next request reads the page's pointer anew. It is still the last one known.

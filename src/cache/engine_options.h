@@ -14,7 +14,7 @@
 
 namespace facetheory {
 
-// A body as it is kept in memory: a Body, or what the engine's user derived from it.
+// A body as it lies in memory: a Body, or what the engine's user derived from it.
 struct PreparedBody {
   std::shared_ptr<const Body> body;
   std::size_t cost = 0;  // Bytes of memory.
@@ -31,21 +31,21 @@ struct EngineOptions {
   std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
   std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
   // So many run at once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is
-  // kept for requests that wait while renders that nobody waits for hold others.
+  // reserved for requests that wait while renders that nobody waits for hold others.
   int renders = kDefaultRenders;
   // So many wait for their turn for requests; and as many of the background.
   std::size_t queued_renders = kDefaultQueuedRenders;
   int uncached_renders = 16;  // So many run at once while a store is away that their pages would need.
-  // Pages that were rendered and are being stored, and what their bodies take. Beyond either a render keeps its turn
+  // Pages that were rendered and are being stored, and what their bodies take. Beyond either a render holds its turn
   // until its page is stored.
   std::size_t storing = 64;
   std::size_t storing_bytes = std::size_t{64} << 20;
-  // For how long a page that was not to be stored is taken for transient, and how many of them are remembered.
+  // A page that was not to be stored is taken for transient for so long, and so many of them are remembered.
   Duration transient_for = std::chrono::seconds(10);
   std::size_t transient_pages = 10'000;
-  // After so many failures in a row the table is not asked for a while, but for one probe now and then; nor are the
-  // bodies after so many of their own. Where writes have failed so often, or two of them have hung, nothing is rendered
-  // for storing until one that was tried has succeeded; what the store has is served.
+  // The table has failed so many times in a row: then it is not asked for a while, but for one probe now and then; nor
+  // are the bodies after so many of their own. Where writes have failed so often, or two of them have hung, nothing is
+  // rendered for storing until one that was tried has succeeded; what the store has is served.
   int breaker_failures = 5;
   Duration breaker_pause = std::chrono::seconds(1);
   std::string owner = {};  // Who renders, for people to read in LOCK.

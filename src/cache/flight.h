@@ -50,14 +50,14 @@ class FlightRender {
   // Its first step begins now; all times are monotonic.
   FlightRender(std::mutex& mutex, Duration now) : mutex_(mutex), step_began_(now) {}
 
-  // To be called by the flight, in this order.
+  // The flight calls these, in this order.
   void turn_came(Duration now);
   bool begin();  // False: the renderer was taken back, and must not be used.
   void end(Duration now, std::optional<RenderedHere> made, bool no_room);
   void take_into_memory(BodyMemory& bodies, const std::string& s3_key);  // The page is stored by that name.
   void prepare(const BodyMemory& bodies);                                // Whoever waits will need the body.
 
-  // To be called by whoever began the flight: it will not use that renderer. False: it has begun to.
+  // Whoever began the flight takes its renderer back, so that the flight will not use it. False: it has begun to.
   bool take_back();
   bool was_taken_back() const;
 
@@ -72,7 +72,7 @@ class FlightRender {
   // Whether the step before the render, or the one after it, takes that long already.
   bool has_paused_for(Duration long_time, Duration now) const;
 
-  // When the flight has ended, and without the mutex. Empty: nothing was rendered here.
+  // It may be called when the flight has ended, and without the mutex. Empty: nothing was rendered here.
   const std::optional<RenderedHere>& made() const { return made_; }
 
  private:

@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kBackgroundPatience{30};
 // A step of a flight that takes longer, and is none of those that take long by nature, waits for a store that hangs.
 constexpr std::chrono::milliseconds kStorePatience{500};
-// While the others end, overdue flights are looked for so often.
+// A drain gives up overdue flights so often, while the others end.
 constexpr std::chrono::seconds kDrainStep{1};
 
 }  // namespace

@@ -14,7 +14,7 @@ struct Entry {
   std::uint64_t EngineCounters::* counter;
 };
 
-// In the order of ServedAs.
+// The entries stand in the order of ServedAs, which is their index.
 constexpr Entry kEntries[] = {
     {ServedAs::hit, "hit", &EngineCounters::hit},
     {ServedAs::miss, "miss", &EngineCounters::miss},

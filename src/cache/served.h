@@ -27,9 +27,9 @@ enum class ServedAs {
   absent,    // No body: there is nothing that may be served, and nothing is to be rendered.
   failed,    // The render failed; the body is what it gave to be shown (RenderedAs::failed).
 };
-// As the header x-facetheory-isr has it: "hit", "wait-hit", ...
+// The word for it in the header x-facetheory-isr: "hit", "wait-hit", ...
 std::string_view name(ServedAs served_as);
-// What the engine counts it as.
+// The counter in which the engine counts it.
 std::uint64_t EngineCounters::* counter_of(ServedAs served_as);
 
 struct Served {

@@ -24,7 +24,7 @@ namespace facetheory {
 
 class StoreGuards {
  public:
-  // As many failures in a row as that, and a store is left alone for that long. What the Isr refers to outlives it.
+  // After as many failures in a row as that a store is left alone for that long. What the Isr refers to outlives it.
   StoreGuards(const Isr& isr, int failures, Duration pause);
 
   // Its stores are the guarded ones. It lives as long as these guards.

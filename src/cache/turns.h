@@ -4,9 +4,9 @@
 // Turns are for those who wait. Whoever is wanted by waiters goes before what is only to be done some time, in the
 // order in which they came; one turn in four goes to the background all the same while it has something to do, so that
 // it never starves. What nobody wants any more leaves the queue before it begins; what has begun goes on. An eighth of
-// all turns is kept for those who wait while what nobody waits for holds others: a visitor does not wait for the end of
-// renders that were abandoned. They are not given away in the very moment: where one visitor leaves others are about
-// to, and a turn that is given to one of those is lost.
+// all turns is reserved for those who wait while what nobody waits for holds others: a visitor does not wait for the
+// end of renders that were abandoned. A freed reserved turn is given out after a moment, because visitors tend to leave
+// together: a turn given to one who is about to leave is lost.
 //
 // The queue is bounded. Who would not come to a turn before all its waiters have lost patience, as far as the length of
 // the queue and the turns of late tell, is refused at once.
@@ -41,7 +41,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   // The clock outlives it. `most_queued`: of those who are waited for, and as many of the background.
   Turns(Clock& clock, int at_once, std::size_t most_queued);
 
-  // Where one stands who takes turns, one after the other.
+  // A place of one who takes turns, one after the other.
   class Place;
   // `patience`: how long it queues without a waiter.
   static std::shared_ptr<Place> place(Duration patience);
@@ -55,7 +55,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   // Whether its turn has not come: it queues, or was sent away.
   bool is_held_up(const Place& place) const;
   bool was_refused(const Place& place) const;
-  // After how long a newcomer would have its turn, about.
+  // Estimates after how long a newcomer would have its turn.
   Duration expected_wait() const;
 
   std::size_t queued() const;
@@ -70,7 +70,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   void leave(const std::shared_ptr<Place>& place);
   bool still_queues(Place& place, Duration came);
 
-  // With mutex_ held.
+  // These are called with mutex_ held.
   bool enter(const std::shared_ptr<Place>& place);
   void send_away(Place& place, bool refused, Woken& woken);
   void give(Place& place);

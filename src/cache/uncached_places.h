@@ -1,4 +1,4 @@
-// UncachedPlaces: so many pages are rendered at once for single requests, while a store that would keep them is away.
+// UncachedPlaces: so many pages are rendered at once for single requests, while a store that would have them is away.
 // For .cc files only, since it needs Asio. May be used from any thread.
 //
 // Places are for those who wait. Where all are taken, a newcomer gets the place of a render whose client has probably

@@ -28,7 +28,7 @@ Task<void> check_into(Table& table, BodyStore& bodies, std::int64_t now, std::ve
   std::move(more.begin(), more.end(), std::back_inserter(checks));
 }
 
-// Opens the stores that are chosen, as `serve` does, and looks. It keeps no pages: they need not go together.
+// Opens the stores that are chosen, as `serve` does, and tries them. It stores no pages, so they need not be partners.
 Result<std::vector<StoreCheck>> check_stores(const ChosenStores& stores, std::int64_t now) {
   boost::asio::io_context context(1);
   auto table = open_table(stores.table.uri, context.get_executor());
@@ -65,7 +65,7 @@ class Doctor final : public Command {
 
   CommandHelp help() const override {
     return {
-        .summary = "Checks by doing that table and bodies keep what pages rely on.",
+        .summary = "Checks by doing that table and bodies do what pages rely on.",
         .about =
             "Opens table and bodies as `serve` with the same options does, and tries what the protocol "
             "needs: conditions, transactions, consistent reads, bodies that are written once and read as "

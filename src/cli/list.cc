@@ -23,7 +23,7 @@ class ListCommand final : public Command {
             "Reads the whole table and judges every page together with the invalidations of its tags and "
             "its tenant. A page whose META another writer has replaced has the tags that the "
             "configuration's routes give it (--config, or facetheory.toml), where its pk names its route. "
-            "Rows that cannot be understood are warned about and passed over.",
+            "Rows that cannot be understood are warned about and skipped.",
         .examples = {"facetheory list --state stale --limit 20", "facetheory list --tenant acme --json"},
         .outcomes = {
             {"done", 0, "With `tenants`, each with its `pages`; the pages of none under the empty name."}}};
@@ -58,7 +58,7 @@ class ListCommand final : public Command {
       return ++count < limit_.value_or(std::numeric_limits<std::int64_t>::max());
     };
     const auto bad = [](const Item& item, const Error& error) {
-      log(LogLevel::warning, "passed over " + to_string(item.key) + ": " + error.message);
+      log(LogLevel::warning, "skipped " + to_string(item.key) + ": " + error.message);
     };
     ConfiguredTags configured(session);
     const auto tags_of = [&configured](const Page& page) { return configured.of(page); };

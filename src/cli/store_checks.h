@@ -1,4 +1,4 @@
-// Whether a table and a body store keep what the protocol relies on, found out by doing it. Servers that speak
+// Whether a table and a body store do what the protocol relies on, found out by trying it. Servers that speak
 // DynamoDB's or S3's language do not all mean the same by it: some overwrite what should be written once, some ignore
 // conditions, some know no transactions.
 //

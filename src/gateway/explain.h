@@ -58,8 +58,8 @@ struct Explanation {
   std::string sentence;  // What the next request would get, and why.
 };
 
-// The request is a GET. The engine was made with prepare_page(); it keeps nothing of this but what it would keep of any
-// request. An error: the table cannot be asked, or a row cannot be read.
+// The request is a GET. The engine was made with prepare_page(); it remembers nothing of this but what it would
+// remember of any request. An error: the table cannot be asked, or a row cannot be read.
 Task<Result<Explanation>> explain(const Isr& isr, Engine& engine, const Site& site, ExplainRequest request);
 
 }  // namespace facetheory

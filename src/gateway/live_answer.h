@@ -1,9 +1,9 @@
 // LiveAnswer: an origin's answer on its way from a render to the client for whom the render was begun, while it comes.
 //
-// The render gives and the client's request takes, each on a thread of its own. What was given is kept until it is
-// taken. A page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer
-// that is for this client alone no more is kept than a client that reads well needs (give_in_time). The answer ends by
-// end(), fail() or refuse(), of which the first counts. What clients have not read of all of them is bounded
+// The render gives and the client's request takes, each on a thread of its own. What was given stays in memory until it
+// is taken. A page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer
+// that is for this client alone no more waits there than a client that reads well needs (give_in_time). The answer ends
+// by end(), fail() or refuse(), of which the first counts. What clients have not read of all of them is bounded
 // (LiveMemory). For .cc files only, since it needs Asio.
 #pragma once
 

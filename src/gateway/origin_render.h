@@ -39,10 +39,10 @@ struct OriginRender {
 using ReadBody = std::function<Task<Result<std::shared_ptr<const Body>>>(std::string s3_key)>;
 
 // The outcome is not stored where the rules forbid it (storing.h), where it has more tags or header fields than can be
-// kept, and where it is larger than page_bytes. Then it is handed over: `live` has it, or nobody. 5xx, 408 and 429 have
-// failed, and are shown whole; so is what the origin itself calls stale (x-facetheory-isr), which has not. An answer
-// that is handed over while as many others are on their way as the client's max_streams says is refused: `live` says
-// so. Clock and everything in `read_body` outlive the renderer.
+// stored, and where it is larger than page_bytes. Then it is handed over: `live` has it, or nobody. 5xx, 408 and 429
+// have failed, and are shown whole; so is what the origin itself calls stale (x-facetheory-isr), which has not. An
+// answer that is handed over while as many others are on their way as the client's max_streams says is refused: `live`
+// says so. Clock and everything in `read_body` outlive the renderer.
 Renderer render_from_origin(OriginRender render, ReadBody read_body, Clock& clock);
 
 }  // namespace facetheory

@@ -20,7 +20,7 @@ namespace facetheory {
 // EngineOptions::prepare of who reads pages with what follows.
 PreparedBody prepare_page(Body body);
 
-// When the page that META points at was made; also while it is invalidated.
+// The time at which the page was made that META points at; also while it is invalidated.
 std::int64_t generation_of(const MetaRow& meta);
 
 // How old it is and how much of its window is left. A pinned page does not age.

@@ -1,5 +1,5 @@
-// A response's head as the bytes to send, line by line. What goes in is well-formed: whoever read or made it saw to
-// that.
+// A response's head as the bytes to send, line by line. What goes in must be well-formed: whoever read or made it has
+// checked it.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ class BlockingIsr {
   Result<void> create_table();
   Result<TableDescription> describe_table();
 
-  // Also keeps in LOCK what it finds of the marks of the page's tags, and of those that it will get: whether an
+  // Also writes into LOCK what it finds of the marks of the page's tags, and of those that it will get: whether an
   // invalidation came before the render, no clock decides then.
   Result<AcquireOutcome> acquire(Page page, std::chrono::seconds length, std::string owner = {},
                                  std::vector<std::string> tags = {});
@@ -44,7 +44,7 @@ class BlockingIsr {
   Result<BackOffOutcome> back_off(Lease lease, std::string error);
   Result<std::optional<LockRow>> get_lock(Page page);
 
-  // Whether table and bodies belong together. Publishing and regenerating see to it by themselves, once: strangers are
+  // Whether table and bodies belong together. Publishing and regenerating settle it by themselves, once: strangers are
   // `invalid` there, and what is not certain is logged as a warning.
   PartnerReport settle_partners();
   Result<void> adopt_bodies();

@@ -22,7 +22,7 @@ bool is_our_body_key(std::string_view key);
 // s3://bucket/ with it. Empty: it is another writer's. Two s3_keys with one such key name one body.
 std::optional<std::string_view> our_body_key_in(std::string_view s3_key);
 
-// When a body of ours was written, as its key says.
+// The time at which a body of ours was written, as its key says.
 std::optional<WallTime> time_of_body_key(std::string_view key);
 
 // Whether a row's s3_key, in whatever form, names one of our bodies of that page.

@@ -1,8 +1,8 @@
 // BodyReferences: which bodies rows refer to, in whatever form they name them, in eight bytes for each.
 //
 // All forms of a row's s3_key (with the store's prefix or without, with the bucket) end in the same two segments, and a
-// body of ours has a key of two. Their hash is kept, not the text: a million pages take 8 MB. Two bodies with the same
-// hash only mean that one of them is kept although nothing refers to it.
+// body of ours has a key of two. Their hash is remembered, not the text: a million pages take 8 MB. If two bodies have
+// the same hash, one of them merely stays although nothing refers to it.
 #pragma once
 
 #include <cstddef>

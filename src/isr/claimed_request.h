@@ -30,10 +30,10 @@ class ClaimedRequest {
   // Claims the record. Empty: it is ours. Otherwise why it is not: the request was done before, is in progress
   // elsewhere, was made with other inputs, or has failed for good.
   Task<Result<std::optional<RegenerateOutcome>>> claim_record();
-  // To be called now and then while the page is waited for: the claim would end otherwise. False: somebody has taken
-  // the request over, and it is to be claimed again.
+  // Extends the claim while the page is waited for. It is to be called now and then, since the claim would end
+  // otherwise. False: somebody has taken the request over, and it is to be claimed again.
   Task<bool> extend_while_waiting();
-  // The same while the page is rendered: it lasts as long as the lease that was just refreshed.
+  // Does the same while the page is rendered: the claim lasts as long as the lease that was just refreshed.
   Task<void> extend_by(std::chrono::seconds length);
 
   // Somebody else had the page. Where the render that is current began after our request, it is our request's result,

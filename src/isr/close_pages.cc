@@ -145,7 +145,7 @@ Task<Result<void>> ClosingWalk::look_at(const Item& item) {
   if (!meta) {
     if (!is_same_tenant(page.tenant, options_.tenant)) co_return Result<void>();
     ++report_.unreadable;
-    log(LogLevel::warning, "passed over " + to_string(item.key) + ": " + meta.error().message);
+    log(LogLevel::warning, "skipped " + to_string(item.key) + ": " + meta.error().message);
     co_return Result<void>();
   }
   std::optional<MetaRow> now = *std::move(meta);

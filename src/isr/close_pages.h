@@ -45,8 +45,8 @@ struct ClosePagesReport {
   std::uint64_t unreadable = 0;      // Rows that cannot be understood, logged.
   // Pages of the tenant of which nobody can tell whether they have the tag: left alone, and none of those above.
   std::uint64_t untold = 0;
-  std::uint64_t rows = 0;                // So many were looked at, of whatever kind.
-  bool complete = false;                 // All pages of the table were looked at.
+  std::uint64_t rows = 0;                // So many were read, of whatever kind.
+  bool complete = false;                 // All pages of the table were judged.
   std::optional<std::string> next = {};  // Otherwise: where to go on; empty: at the beginning.
   std::optional<Error> stopped_by = {};  // The error that has stopped it, if one has.
 };

@@ -1,4 +1,4 @@
-// Eviction: pages go, those that are least worth keeping first, because there is no room for all.
+// Eviction: pages go, those that are least wanted first, because there is no room for all.
 //
 // A page that went is missing, as after a purge: whoever asks for it has it rendered. It goes by one transaction, on
 // condition that its META is the one that was judged and that nobody holds its lease; never while it is pinned, nor if

@@ -1,4 +1,4 @@
-// The lease of a page: who may render and publish it, kept in its LOCK row.
+// The lease of a page: who may render and publish it. Its LOCK row says so.
 //
 // A lease is held iff lease_expires_at > now. Every attempt to acquire carries a token of its own; when an answer
 // is lost on the wire, any of our tokens that is then found in LOCK is ours. Expired leases are taken over by
@@ -74,8 +74,8 @@ Task<Result<BackOffOutcome>> back_off(const Isr& isr, Lease lease, std::string e
 Task<Result<std::optional<LockRow>>> get_lock(const Isr& isr, Page page);
 
 // Awaits `work` while the lease is refreshed every third of its length, calling `refreshed` (may be empty) after
-// each. Returns whether the lease was kept until the work ended. As soon as it is lost `lost` is asked to stop
-// and the work cancelled, as Asio cancels (terminal). What the work throws, this throws.
+// each. Returns whether the lease was held until the work ended. As soon as it is lost `lost` is asked to stop and the
+// work cancelled, as Asio cancels (terminal). What the work throws, this throws.
 Task<bool> refresh_while(const Isr& isr, Lease lease, Task<void> work, std::stop_source lost,
                          std::function<Task<void>(Lease)> refreshed = {});
 

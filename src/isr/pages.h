@@ -37,8 +37,8 @@ Task<Result<PageView>> view_before_render(const Isr& isr, Page page, std::vector
 // damaged; regenerating the page heals it.
 Task<Result<std::optional<Body>>> read_body(const Isr& isr, PageView view);
 
-// Calls `each` for every page of the table, in an order of the table's own, until it returns false. Rows that
-// cannot be understood are told to `bad` (may be empty) and passed over. `tags_of` (may be empty): as `tags` above.
+// Calls `each` for every page of the table, in an order of the table's own, until it returns false. Rows that cannot be
+// understood are told to `bad` (may be empty) and skipped. `tags_of` (may be empty): as `tags` above.
 Task<Result<void>> for_each_page(const Isr& isr, std::function<bool(PageView)> each,
                                  std::function<void(const Item&, const Error&)> bad = {},
                                  std::function<std::vector<std::string>(const Page&)> tags_of = {});

@@ -1,6 +1,6 @@
 // Regeneration, all of it in the safe order: look at META; claim the request record; acquire the lease; look
-// again; render while the lease is kept alive; store the body; publish, complete the record and give the lease
-// back in one transaction.
+// again; render while the lease is refreshed; store the body; publish, complete the record and give the lease back in
+// one transaction.
 //
 // Each step is also a function of its own (lease.h, publish.h, requests.h).
 #pragma once

@@ -69,11 +69,11 @@ struct RegenerateOptions {
   std::optional<MetaRow> rejected = {};
   // While everybody backs off after a failure: RenderFailed at once, instead of waiting for the end of it.
   bool fail_in_backoff = false;
-  // Awaited before each attempt to take the lease. What it yields is kept until the render has ended and `storing` has
+  // Awaited before each attempt to take the lease. What it yields is held until the render has ended and `storing` has
   // found a place, or the lease was found in other hands. Null: it is not to be rendered after all (NoTurn).
   std::function<Task<std::shared_ptr<void>>()> turn = {};
-  // Asked when the render has ended, with what its body takes: what it yields is kept until the regeneration has ended,
-  // in place of the turn. Null: the turn is kept. Must not throw.
+  // Asked when the render has ended, with what its body takes: what it yields is held until the regeneration has ended,
+  // in place of the turn. Null: the turn is held on. Must not throw.
   std::function<std::shared_ptr<void>(std::size_t bytes)> storing = {};
   std::function<void(RegenerateEvent)> observe = {};
 };

@@ -63,7 +63,7 @@ struct MetaRow {
   // The marks of its tags and its tenant, as far as the render looked for them. Sorted by tag.
   std::vector<SeenMark> seen_marks = {};
 
-  // When the latest render that was ever current began.
+  // The time at which the latest render began that was ever current.
   std::int64_t newest_generation() const { return std::max(generated_at, last_generated_at.value_or(0)); }
 
   friend bool operator==(const MetaRow&, const MetaRow&) = default;
@@ -153,7 +153,7 @@ Result<std::optional<Row>> read_if(const std::optional<Item>& item, Result<Row> 
   return std::optional<Row>(*std::move(row));
 }
 
-// What a row keeps of a message.
+// What of a message is stored in a row.
 std::string error_text(std::string_view message);
 
 // What the attribute `seen_marks` says of them.

@@ -33,7 +33,7 @@ struct SweepOptions {
   // Somebody vouches that the bodies are this table's (adopt_bodies): a table that refers to nothing is believed.
   bool vouched = false;
   std::chrono::seconds grace = kDefaultGrace;
-  // Rows and bodies that are looked at within a second; empty: as fast as it goes.
+  // Rows and bodies that are read within a second; empty: as fast as it goes.
   std::optional<std::uint64_t> pace = {};
   // Asked between two steps; a sweep that stops is `unavailable`, and the next one goes on with the bodies where it
   // was.

@@ -468,7 +468,7 @@ void AccessLogWriter::hand_over() {
   if (written.failed) lose_all();
 }
 
-// What cannot be written now is not worth the memory, and whoever looks at the count is to see it.
+// What cannot be written now is not worth the memory; the count says how much it was.
 void AccessLogWriter::lose_all() {
   auto lines = static_cast<std::uint64_t>(std::count(lines_.begin(), lines_.end(), '\n'));
   lines_.clear();
@@ -477,7 +477,7 @@ void AccessLogWriter::lose_all() {
   lost_not_told_ += lines + std::exchange(told_in_lines_, 0);
 }
 
-// As a line among the others, once they have all gone.
+// What was lost is told as a line among the others, once they have all gone.
 void AccessLogWriter::tell_of_losses() {
   if (lost_not_told_ == 0) return;
   std::string told;

@@ -51,7 +51,7 @@ class AccessLogFile {
   // over.
   Written write(std::string_view lines);
 
-  // For the end, when nobody is held up any more. False: the time is up, or nobody reads any more.
+  // Waits at the end, when that holds up nobody any more. False: the time is up, or nobody reads any more.
   bool wait_for_room(Duration deadline) const;
 
  private:

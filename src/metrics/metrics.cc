@@ -118,7 +118,7 @@ class Exposition {
   void family(std::string name, MetricType type, std::string help) {
     families_.push_back({std::move(name), std::move(help), type, {}});
   }
-  // Of the family before.
+  // Adds a value to the family that was added last.
   void value(double value, MetricLabels labels = {}) {
     ClientMetric metric;
     metric.label = std::move(labels);
@@ -368,7 +368,7 @@ struct Metrics::State {
   // Constant after construction.
   const MetricsSources sources;
 
-  // From any thread.
+  // It may be used from any thread.
   using Regenerations = std::array<DurationTally, kRegenerationOutcomes.size()>;
   Regenerations regenerations = tallies_of<Regenerations>(kRenderBounds);
   std::array<StoreShard, kStoreShards> stores;

@@ -20,13 +20,14 @@
 
 namespace facetheory {
 
-// As x-facetheory-isr has them; the most frequent first. "refused" is what the gateway answered all by itself (400,
-// 431, no tenant), "own" likewise where nothing was wrong (OPTIONS *); "other" whatever is not in this list.
+// These are the values of x-facetheory-isr, the most frequent first. "refused" is what the gateway answered all by
+// itself (400, 431, no tenant), "own" likewise where nothing was wrong (OPTIONS *); "other" whatever is not in this
+// list.
 inline constexpr std::array<std::string_view, 12> kRequestStates = {
     "hit",      "stale",  "miss",   "wait-hit", "pass", "stale-metadata-error",
     "uncached", "absent", "failed", "refused",  "own",  "other"};
 
-// As EngineOptions::on_regenerated has them.
+// These are the outcomes that EngineOptions::on_regenerated tells.
 inline constexpr std::array<std::string_view, 16> kRegenerationOutcomes = {"published",
                                                                            "already_fresh",
                                                                            "not_stored",
@@ -62,7 +63,7 @@ class alignas(kFarApart) LoopMetrics {
   Tally bytes_;
 };
 
-// What is counted of one origin. From any thread.
+// What is counted of one origin. It may be used from any thread.
 class OriginMetrics {
  public:
   OriginMetrics();
@@ -117,7 +118,7 @@ struct EngineSnapshot {
   std::uint64_t purges_pending = 0, purges_late = 0, purges_lost = 0;
 };
 
-// As the server has them now.
+// The server as it is now.
 struct ServerSnapshot {
   std::uint64_t connections = 0;
   std::uint64_t connections_accepted = 0, connections_refused = 0;  // Refused: beyond the limit.
@@ -160,18 +161,18 @@ class Metrics {
   explicit Metrics(MetricsSources sources);
   ~Metrics();
 
-  // For one more event loop. What these two give lives as long as the Metrics.
+  // Makes the counters of one more event loop. What these two give lives as long as the Metrics.
   LoopMetrics& add_loop();
-  // That origin's; the same one for the same name.
+  // Gives that origin's counters, the same ones for the same name.
   OriginMetrics& origin(std::string_view name);
 
-  // For EngineOptions::on_regenerated.
+  // Counts a regeneration; EngineOptions::on_regenerated calls it.
   void regenerated(std::string_view outcome, Duration took);
 
-  // For MeasuredTable and MeasuredBodies; must not be called once this is gone.
+  // MeasuredTable and MeasuredBodies call what it returns, which must not be called once this is gone.
   StoreObserver store_observer(ObservedStore store);
 
-  // In Prometheus's text format, version 0.0.4.
+  // All families in Prometheus's text format, version 0.0.4.
   std::string text() const;
 
  private:

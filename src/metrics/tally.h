@@ -19,9 +19,9 @@ inline constexpr std::size_t kFarApart = 128;
 
 class Tally {
  public:
-  // By many threads.
+  // Many threads may add.
   void add(std::uint64_t amount = 1) { value_.fetch_add(amount, std::memory_order_relaxed); }
-  // Where only one thread ever adds: as quick as a plain number.
+  // Only one thread ever adds, which is as quick as a plain number.
   void add_alone(std::uint64_t amount = 1) {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
@@ -52,7 +52,7 @@ class DurationTally {
   }
 
   std::span<const Duration> bounds() const { return bounds_; }
-  // At most bounds()[i], more than the bound before; the last one is of those beyond all bounds.
+  // Counts those of at most bounds()[i] and more than the bound before; the last one counts those beyond all bounds.
   std::uint64_t count(std::size_t i) const { return counts_[i].get(); }
   std::uint64_t nanoseconds() const { return nanoseconds_.get(); }
 

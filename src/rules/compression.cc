@@ -128,7 +128,7 @@ bool is_compressible(std::string_view content_type) {
   return std::find(kCompressibleTypes.begin(), kCompressibleTypes.end(), type) != kCompressibleTypes.end();
 }
 
-// Since the work is done once per generation, what counts is what travels: br is smallest by a good margin for pages,
+// The work is done once per generation, so what counts is what travels: br is smallest by a good margin for pages,
 // whose common words are in its built-in dictionary. zstd decodes faster, which a page of some 100 KB does not show,
 // and comes before gzip by size. The weights of Accept-Encoding are not looked at: clients give them to say what they
 // can decode, and one coding for all who can decode it keeps the number of variants small.

@@ -66,7 +66,7 @@ std::optional<Lifetime> route_lifetime(int status, const StorePolicy& policy) {
   return Lifetime{LifetimeSource::route, std::clamp<std::int64_t>(given->count(), 0, kMaxDeltaSeconds)};
 }
 
-// `invalid` when a tag cannot be kept: an invalidation of it would miss the page.
+// `invalid` when a tag cannot be stored: an invalidation of it would miss the page.
 Result<std::vector<std::string>> tags_of(const Headers& response, std::string_view origin) {
   std::vector<std::string> tags;
   for (const Headers::Field& field : response) {
@@ -124,7 +124,7 @@ std::string_view source_name(LifetimeSource source) {
   return "nothing";
 }
 
-// Whether what is kept of the response says the same of how it may be served. A field that is withheld
+// Whether what is stored of the response says the same of how it may be served. A field that is withheld
 // (no-cache="expires", private="cache-control") would otherwise be missed when the page is judged again.
 bool says_the_same(const ReplayedHeaders& kept, const Headers& response, const EffectiveControl& effective,
                    const StorePolicy& policy) {

@@ -107,7 +107,7 @@ std::optional<Lifetime> named_lifetime(const EffectiveControl& effective, const 
 // RFC 9111, 4.2.3: the age of a response on its arrival.
 std::int64_t corrected_initial_age(const Headers& response, const ExchangeTimes& times);
 
-// The tag under which a cache group of that origin is kept (RFC 9875: groups belong to one origin).
+// The tag that stands for a cache group of that origin (RFC 9875: groups belong to one origin).
 std::string group_tag(std::string_view origin, std::string_view group);
 
 }  // namespace facetheory

@@ -32,7 +32,7 @@ class AnswerWriter {
   AnswerWriter(bool to_head, int minor_version) : to_head_(to_head), minor_version_(minor_version) {}
 
   State state() const { return state_; }
-  // Once true it stays so to the end of the connection.
+  // It stays true to the end of the connection.
   bool is_tunnel() const { return state_ == State::tunnel || state_ == State::tunnel_said; }
   // This side has said all.
   bool has_ended() const { return state_ == State::ended || state_ == State::tunnel_said; }

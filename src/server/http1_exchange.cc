@@ -209,7 +209,8 @@ std::stop_token Http1Exchange::probably_left() {
   return leaving_.get_token();
 }
 
-// Not a wait of its own: hardly any request takes so long that its client loses patience.
+// The sweep over deadlines asks this, rather than a wait of its own: hardly any request takes so long that its client
+// loses patience.
 void Http1Exchange::tell_if_client_left() {
   if (!leaving_.stop_possible() || answer_.state() != AnswerWriter::State::not_begun) return;
   const int events = stream_.socket.poll_now(POLLRDHUP);

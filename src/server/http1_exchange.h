@@ -34,7 +34,7 @@ class Http1Exchange final : public ServerExchange {
   // All that is passed by reference outlives the exchange. `connection` is closed where nobody is left to answer.
   Http1Exchange(LoopConnection& connection, ServerLoop& loop, ClientStream& stream, const RequestHead& head,
                 BodyFraming framing, std::string peer);
-  // Of a request that the server refuses by itself: only the version counts in which its client reads the answer.
+  // Answers a request that the server refuses by itself: only the version counts in which its client reads the answer.
   Http1Exchange(LoopConnection& connection, ServerLoop& loop, ClientStream& stream, int minor_version);
 
   // Has the loop's handler answer, and answers itself where the handler does not. When it ends, the connection is

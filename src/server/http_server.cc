@@ -73,7 +73,7 @@ Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
   }
 }
 
-// Cuts off who is too slow, a few times within the shortest of the limits, and looks who has left.
+// Cuts off clients that are too slow and finds those that have left, a few times within the shortest of the limits.
 Task<void> sweep_on(std::shared_ptr<ServerLoop> loop) {
   while (!loop->draining || !loop->connections.empty()) {
     const ServerLimits& limits = *loop->limits;

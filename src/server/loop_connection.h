@@ -1,9 +1,8 @@
 // LoopConnection: a client's connection as its event loop knows it, whatever protocol it speaks.
-//
-// The loop counts its connections, looks at their deadlines, and closes them when the server drains. How requests are
-// read from one and who answers them is its own business: each request becomes a ServerExchange (server_exchange.h),
-// one after the other in HTTP/1.1 (server_connection.h), several at a time in a protocol that interleaves them. For .cc
-// files only, since it needs Asio.
+// The loop counts its connections, has them check their deadlines, and closes them when the server drains. How requests
+// are read from one and who answers them is its own business: each request becomes a ServerExchange
+// (server_exchange.h), one after the other in HTTP/1.1 (server_connection.h), several at a time in a protocol that
+// interleaves them. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <chrono>

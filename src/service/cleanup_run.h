@@ -37,7 +37,7 @@ class CleanupRun {
   void end();  // From any thread.
   bool has_ended() const { return stop_source_.stop_requested(); }
   std::stop_token ending() const { return stop_source_.get_token(); }
-  // Waits that long. True: it is over.
+  // Waits that long. True: the cleanup is to end.
   Task<bool> pause(Duration length) { return ended_.wait(parts.isr.clock, length); }
 
   // Settles whether table and bodies belong together, so that bodies may be removed. Asks the stores, and introduces

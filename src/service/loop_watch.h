@@ -26,7 +26,7 @@ class LoopWatch {
   // The clock outlives it.
   explicit LoopWatch(Clock& clock) : clock_(clock) {}
 
-  // Before the first check.
+  // All loops are added before the first check.
   void add(std::string name, boost::asio::any_io_executor loop);
   // Logs each that has stopped, once, and asks all for a sign of life.
   void check();

@@ -45,25 +45,25 @@ std::string bodies_at_hand(const Config& config) {
 // config.memory has parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers.
 // The rest is for bodies.
 
-// Where bodies can be read at once, an answer that is ready saves more than a body in memory, which takes far more.
+// An answer that is ready saves more where bodies can be read at once than a body in memory, which takes far more.
 std::size_t most_warm_memory(const Config& config) {
   return bodies_at_hand(config).empty() ? config.memory / 4 : config.memory / 2;
 }
 std::size_t fixed_memory(const Config& config) {
-  // Beyond that they would be more than FixedMemory makes.
+  // A larger share would be more than FixedMemory makes.
   constexpr std::size_t kMost = std::size_t{512} << 20;
   return std::min(config.memory / 8, kMost);
 }
 std::size_t pointer_memory(const Config& config) {
   return config.memory / 8;
 }
-// Where answers lie that had to leave the memory: some hundred bytes each.
+// The file has the answers that had to leave the memory, some hundred bytes each.
 std::uint64_t spill_capacity(const Config& config) {
   constexpr std::uint64_t kMost = std::uint64_t{2} << 30;
   const std::uint64_t most = config.disk ? std::min(kMost, *config.disk / 4) : kMost;
   return std::min<std::uint64_t>(std::uint64_t{4} * config.memory, most);
 }
-// To know which of them lies where.
+// The index knows which of them lies where.
 std::size_t spill_index_memory(const Config& config) {
   return config.memory / 8;
 }

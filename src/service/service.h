@@ -1,7 +1,7 @@
 // Service: the gateway as it runs: its table and bodies, the engine, event loops on threads of their own, listeners.
 //
-// One thread per event loop answers clients; one more renders, compresses and looks after the stores, so that none of
-// that holds up who gets a page from memory. May be used from any thread, one call at a time.
+// One thread per event loop answers clients; one more renders, compresses and probes the stores, so that none of that
+// holds up a client who gets a page from memory. May be used from any thread, one call at a time.
 #pragma once
 
 #include <cstddef>

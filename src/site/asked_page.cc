@@ -24,7 +24,7 @@ std::string text_of(const Names& methods) {
   return text;
 }
 
-// For which of them the target has a route.
+// Lists the methods for which the target has a route.
 std::string allowed_methods(const Site& site, const RequestTarget& target) {
   std::vector<std::string_view> allowed;
   for (const std::string_view method : kMethods) {

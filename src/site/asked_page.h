@@ -1,4 +1,4 @@
-// From a request to what it asks for: whether its peer is trusted, its target, its route, and the page; or why it is
+// Finds out what a request asks for: whether its peer is trusted, its target, its route, and the page; or why it is
 // passed on, or refused. The way that every request goes, and every explanation of one. Pure functions.
 #pragma once
 
@@ -51,7 +51,7 @@ AskedPage asked_page(const Site& site, const ServerRequest& request);
 // Whether what that address says of others is believed.
 bool is_trusted(const Config& config, std::string_view peer);
 
-// In one place: which status tells of which error.
+// Says which status tells of which error, so that this is decided in one place.
 int status_of(ErrorCode code);
 
 }  // namespace facetheory

@@ -53,7 +53,7 @@ struct CleanupConfig {
   std::chrono::milliseconds interval{
       6 * 3'600'000};                          // Between two sweeps of the whole table, by one of the fleet.
   std::chrono::seconds grace = kDefaultGrace;  // That a sweep leaves a body which nothing refers to.
-  std::uint64_t pace = 1000;                   // Rows and bodies that a sweep looks at within a second.
+  std::uint64_t pace = 1000;                   // Rows and bodies that a sweep reads within a second.
 
   friend bool operator==(const CleanupConfig&, const CleanupConfig&) = default;
 };
@@ -81,7 +81,7 @@ struct OriginConfig {
 
 enum class KeyStyle { url, facetheory };
 enum class OtherCookies { bypass, strip };
-// Whose unsafe requests purge the pages that they name, when they succeed.
+// Says whose unsafe requests purge the pages that they name, when they succeed.
 enum class UnsafeInvalidates { same_site, always, never };
 enum class Preset { none, nextjs };
 

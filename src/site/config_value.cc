@@ -136,7 +136,7 @@ std::optional<int> ConfigValue::integer(int least, int most) const {
   return static_cast<int>(*number);
 }
 
-// Where a bare number means the same as its text.
+// It tells where a bare number means the same as its text.
 std::optional<std::string> ConfigValue::number_or_text(std::string_view what) const {
   if (const auto* number = std::get_if<std::int64_t>(&value_->value)) return std::to_string(*number);
   if (const auto* text = std::get_if<std::string>(&value_->value)) return *text;

@@ -67,7 +67,7 @@ class ConfigValue {
   // The elements of an array, or the value itself in the place of an array of one.
   std::vector<ConfigValue> elements() const;
   std::optional<std::vector<std::string>> texts() const;
-  // Of parameters and cookies; of header fields, which become lower case.
+  // These read names: of parameters, of header fields, which become lower case, and of cookies.
   std::optional<NamePatterns> names() const;
   std::optional<NamePatterns> field_names() const;
   std::optional<NamePatterns> cookie_names() const;

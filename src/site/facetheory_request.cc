@@ -32,7 +32,7 @@ bool is_hex_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// As JavaScript's decodeURIComponent has it. Empty: it is malformed.
+// Does what JavaScript's decodeURIComponent does. Empty: it is malformed.
 std::optional<std::string> decode_uri_component(std::string_view text) {
   for (std::size_t i = text.find('%'); i != std::string_view::npos; i = text.find('%', i + 1)) {
     if (i + 2 >= text.size() || !is_hex_digit(text[i + 1]) || !is_hex_digit(text[i + 2])) return std::nullopt;

@@ -36,7 +36,7 @@ FaceTheoryKey::Pairs facetheory_query(std::string_view query);
 // "a=1&b=%26": read again, it is the same.
 std::string facetheory_query_text(const FaceTheoryKey::Pairs& parameters);
 
-// Of the values of all Cookie fields: each name once.
+// The pairs that the values of all Cookie fields hold, each name once.
 FaceTheoryKey::Pairs facetheory_cookies(const std::vector<std::string_view>& fields);
 // "a=1; b=%22x": read again, it is the same.
 std::string facetheory_cookie_field(const FaceTheoryKey::Pairs& cookies);

@@ -1,4 +1,4 @@
-// From a request to the page it asks for: which tenant, which cache key, which tags; or that it is no page at all.
+// Finds the page that a request asks for: which tenant, which cache key, which tags; or that it is no page at all.
 //
 // The cache key of a route with key = "default":
 //
@@ -48,7 +48,7 @@ struct PageKey {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// To be passed to the origin as it is, never looked up and never stored.
+// The request is passed to the origin as it is: no page is looked up, and the answer is not stored.
 struct Bypass {
   std::string reason;  // For people: "the request has the cookie \"session\", which ..."
 };
@@ -63,8 +63,8 @@ Result<std::variant<PageKey, Bypass>> page_key(const Config& config, const Route
 // told, or that names a tenant in one way or another when the route knows no tenants or another one, is an error.
 Result<std::string> tenant_of(const Config& config, const RouteConfig& route, const PageRequest& request);
 
-// Of a route that asks for no tenant: whoever names one all the same must be trusted, or name the one that the route's
-// source does. The origin would believe it.
+// A route may ask for no tenant. Whoever names one all the same must be trusted, or name the one that the route's
+// source does, since the origin would believe it.
 Result<void> check_named_tenant(const Config& config, const RouteConfig& route, const PageRequest& request);
 
 // What a cookie of that name means to a route.

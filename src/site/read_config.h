@@ -27,7 +27,7 @@ struct ConfigFlags {
 // between them are all that it has of control characters.
 Result<Config> read_config(std::string_view text, const std::string& file,
                            const Environment& environment = Environment(), const ConfigFlags& flags = {});
-// Also looks at the files that the configuration names: one that cannot be used is a mistake.
+// Also opens the files that the configuration names: one that cannot be used is a mistake.
 Result<Config> load_config(const std::string& path, const Environment& environment,
                            const ConfigFlags& flags = {});
 

@@ -14,7 +14,7 @@ namespace facetheory {
 // Whether it does.
 bool names_route(std::string_view pk);
 
-// Of all routes with key = "facetheory" and that pattern, for whatever hosts. Empty: no route is known.
+// The tags of all routes with key = "facetheory" and that pattern, for whatever hosts. Empty: no route is known.
 std::optional<std::vector<std::string>> tags_by_route(const Config& config, std::string_view pk);
 
 }  // namespace facetheory

@@ -1,9 +1,8 @@
 // Which table and which bodies are used, and why: one rule for the gateway and every command.
-//
-// Of each, what comes first of these counts: the option (--table, --bodies, or --data for both), the variable
-// (FACETHEORY_TABLE, FACETHEORY_BODIES), the configuration file (table, bodies, or data for both), the variables that
-// the specification names (FACETHEORY_CACHE_TABLE_NAME or APPTHEORY_CACHE_TABLE_NAME; FACETHEORY_ISR_BUCKET with
-// FACETHEORY_ISR_PREFIX), the embedded default in ./facetheory-data.
+// Each store is named by the first of these that is there: the option (--table, --bodies, or --data for both), the
+// variable (FACETHEORY_TABLE, FACETHEORY_BODIES), the configuration file (table, bodies, or data for both), the
+// variables that the specification names (FACETHEORY_CACHE_TABLE_NAME or APPTHEORY_CACHE_TABLE_NAME;
+// FACETHEORY_ISR_BUCKET with FACETHEORY_ISR_PREFIX), the embedded default in ./facetheory-data.
 #pragma once
 
 #include <optional>
@@ -48,7 +47,7 @@ ChosenStores choose_stores(const GivenStores& options, const Environment& enviro
 std::string mistake_in_table(const std::string& uri);
 std::string mistake_in_bodies(const std::string& uri);
 
-// Why pages cannot be kept in these two, with the remedy; empty: they can. A table that machines share needs bodies
+// Why pages cannot be stored in these two, with the remedy; empty: they can. A table that machines share needs bodies
 // that they share. `file:` may be a folder that they all mount.
 std::string trouble_between(const ChosenStores& stores);
 

@@ -26,7 +26,7 @@ class ForwardingTable : public Table {
 
  protected:
   Table& inner() const { return *inner_; }
-  // For an operation that may still be under way when this table is gone.
+  // An operation that may still be under way when this table is gone holds this.
   const std::shared_ptr<Table>& shared_inner() const { return inner_; }
 
   Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override;

@@ -1161,7 +1161,7 @@ def rows_of_wrong_type_are_told(cli, table):
     put("/good", **good | {"extra": {"of": "another writer"}, "etag": '"e"'})
     cli("meta", "/good").is_("fresh", s3_key="k.html", etag='"e"')
     cli("get", "/good").is_("failed", 1, code="corrupt").says("k.html", "heals")
-    listed = cli("list").is_("done").says("warning: passed over", sha256("/time"), "generated_at")
+    listed = cli("list").is_("done").says("warning: skipped", sha256("/time"), "generated_at")
     same(f"CACHE#{sha256('/good')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], True)
     same(f"CACHE#{sha256('/time')}" in [page["pk"] for group in listed["tenants"] for page in group["pages"]], False)
 

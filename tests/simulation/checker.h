@@ -2,7 +2,7 @@
 //
 // It sees every change that the table and the body store carried out, with the rows before and after it, who asked for
 // it, when and while doing what; and what each operation reported to its caller. It reads raw attributes and does its
-// own arithmetic. The first thing that must not be is kept as the violation.
+// own arithmetic. The first thing that must not be is the violation.
 //
 // Each kind of row has its rules in a file of its own, and the head of that file says what holds:
 //

@@ -5,7 +5,7 @@
 // time pass instead. So the order of all things is the seed's alone, and the same seed gives the same run.
 //
 // Parties are numbered. A crashed party's parked coroutines are destroyed and never resumed; what it has sent is
-// on the wire already and may still arrive. A paused one is passed over while time goes on.
+// on the wire already and may still arrive. A paused one is skipped while time goes on.
 #pragma once
 
 #include <cstdint>

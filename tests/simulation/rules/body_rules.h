@@ -1,5 +1,6 @@
-// What always holds for bodies: META, VER# and COMPLETED REQ# rows name bodies that exist; another writer's bodies are
-// never removed; and a body that META has named stays for a while after it ceased to, for readers with the old pointer.
+// BodyRules holds what is always true of bodies. META, VER# and COMPLETED REQ# rows name bodies that exist, since a
+// reader would find nothing otherwise. Another writer's bodies are never removed. A body that META has named stays for
+// a while after it ceased to, for readers with the old pointer.
 #pragma once
 
 #include <map>

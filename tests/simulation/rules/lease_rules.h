@@ -1,5 +1,5 @@
-// What always holds for leases: a LOCK that is held is replaced, released, shortened or extended by nobody but its
-// holder, and a token never comes back.
+// LeaseRules holds what is always true of leases: nobody but its holder replaces, releases, shortens or extends a LOCK
+// that is held, and a token never comes back. Otherwise two workers could publish under one lease.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ class Ledger {
  public:
   explicit Ledger(CheckerSettings with) : settings(with) {}
 
-  // Only the first violation is kept: what follows it may follow from it.
+  // Only the first violation is noted: what follows it may follow from it.
   void violate(std::string what) {
     if (!violation_) violation_ = std::move(what);
   }

@@ -1,9 +1,9 @@
-// What always holds for marks, the rows by which a tag or a whole tenant is invalidated or purged.
+// MarkRules holds what is always true of marks, the rows by which a tag or a whole tenant is invalidated or purged.
 //
-// A mark never goes back. A page whose render began before a tag was marked is stale. A page whose render looked at a
-// mark that had been set before is not stale for it, whatever the clocks show; and the render looked at the marks of
-// all tags that the page had before, so that times decide about one render at most. A reader who saw all of that as it
-// is judges the page as the marks say.
+// A mark never goes back. A page whose render began before a tag was marked is stale. A page whose render read a mark
+// that had been set before is not stale for it, whatever the clocks show; and the render read the marks of all tags
+// that the page had before, so that times decide about one render at most. A reader who saw all of that as it is judges
+// the page as the marks say.
 #pragma once
 
 #include <cstdint>

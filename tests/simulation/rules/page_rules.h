@@ -1,4 +1,4 @@
-// What always holds for META, the row that says which page is current.
+// PageRules holds what is always true of META, the row that says which page is current.
 //
 // It moves to a new page only together with the deletion of a LOCK that the publisher acquired and that was not over by
 // its own clock when it asked; once per token; never after a failed render, never over a pin. It vanishes only by a

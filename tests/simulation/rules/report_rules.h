@@ -1,5 +1,6 @@
-// What an operation tells its caller is what happened: a page it says it published was published, a lease it says it
-// lost was not used, and what it says is unavailable was not carried out.
+// ReportRules compares what an operation tells its caller with what happened, since the caller decides by that. A page
+// that it says it published was published, a lease that it says it lost was not used, and what it says is unavailable
+// was not carried out.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What always holds for REQ#, the records of requests that carry an id: a record completes once, keeps its hash, and is
-// taken over only when its time is over. What it is completed with was current, and was rendered after it was claimed.
+// RequestRules holds what is always true of REQ#, the records of requests that carry an id. A record completes once,
+// never changes its hash, and is taken over only when its time is over, so that a job is done once. What it is
+// completed with was current, and was rendered after it was claimed.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
-// What always holds for VER#, the versions that are kept of a page: one is made only by a publish, sorts and counts
-// after the older ones, and never changes. One goes only with a publish, by its ttl, or when the whole page is evicted.
-// META points at one that exists.
+// VersionRules holds what is always true of VER#, the versions that are kept of a page, so that a rollback finds what
+// it names. A version is made only by a publish, sorts and counts after the older ones, and never changes. It goes only
+// with a publish, by its ttl, or when the whole page is evicted. META points at one that exists.
 #pragma once
 
 #include "tests/simulation/rules/ledger.h"
