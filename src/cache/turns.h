@@ -9,7 +9,8 @@
 // together: a turn given to one who is about to leave is lost.
 //
 // The queue is bounded. Who would not come to a turn before all its waiters have lost patience, as far as the length of
-// the queue and the turns of late tell, is refused at once.
+// the queue and the turns of late tell, is refused at once. The class has more than 25 members because queue, turns and
+// the estimate change together, under one mutex.
 #pragma once
 
 #include <cstddef>

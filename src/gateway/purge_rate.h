@@ -10,8 +10,9 @@
 // him. The purge goes on by itself, and is repeated while it fails, for some minutes; then it is lost, which the log
 // tells. So many are under way at once and no more: what is beyond is lost at once.
 //
-// May be used from any thread, and outlives the executors that purges were given. For .cc files only, since it needs
-// Asio.
+// The class has more than 25 members because the allowance of a page and the purge that it delays are one decision,
+// under one mutex. May be used from any thread, and outlives the executors that purges were given. For .cc files only,
+// since it needs Asio.
 #pragma once
 
 #include <atomic>

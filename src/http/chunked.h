@@ -1,4 +1,5 @@
 // The chunked transfer coding (RFC 9112, 7.1): an incremental decoder and the pieces of an encoder.
+//
 // The decoder is as strict as message_head.h: CRLF only, sizes of hexadecimal digits below 2^63. Zeros before a size
 // mean nothing, and the grammar allows any number of them; they and extensions are bounded together. Extensions are
 // checked for control characters and otherwise ignored. Trailer fields stay apart from header fields: they come after

@@ -5,7 +5,8 @@
 // lent to one exchange at a time, by number, and every byte goes to the exchange that says that number. The number is
 // taken back only from an exchange whose request and answer have both ended in order. Whatever mistake is made
 // elsewhere, in the pool's lists or by two threads at once, the program ends where a second exchange would touch the
-// connection.
+// connection. The class has more than 25 members because reads, writes and the watchdog share one patience, and each of
+// them must be checked for the number.
 #pragma once
 
 #include <array>

@@ -1,5 +1,7 @@
 // The connections of one client: who may have one, those that are idle, and how new ones are made. For .cc files only.
-// Everything but construction, here(), retire() and the constants happens on executor(), and is checked to.
+// Everything but construction, here(), retire() and the constants happens on executor(), and is checked to. The class
+// has more than 25 members because a slot, an idle connection and a new one are counted against the same places, which
+// would otherwise be shared state of three classes.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // The protocol for programs without an event loop: every operation as a plain call that returns when it is done.
-// See the headers it includes for what each promises. May be used from any thread, by several at once.
+// See the headers it includes for what each promises. May be used from any thread, by several at once. The class has as
+// many members as the protocol has operations, since it is the whole of it for such a program.
 #pragma once
 
 #include <chrono>

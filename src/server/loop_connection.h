@@ -1,4 +1,5 @@
 // LoopConnection: a client's connection as its event loop knows it, whatever protocol it speaks.
+//
 // The loop counts its connections, has them check their deadlines, and closes them when the server drains. How requests
 // are read from one and who answers them is its own business: each request becomes a ServerExchange
 // (server_exchange.h), one after the other in HTTP/1.1 (server_connection.h), several at a time in a protocol that

@@ -4,7 +4,8 @@
 // that was freed lies in pieces. So pages are evicted from four fifths of the budget on, and from nine tenths on new
 // ones are not stored; and when the files come near the budget, from less on, down to one half: then new pages find
 // room in what is free. What was admitted since the last measurement is added to it, so that a crowd of new pages
-// cannot rush past. May be used from any thread.
+// cannot rush past. The class has more than 25 members because disk and number of pages are two budgets with one
+// answer. May be used from any thread.
 #pragma once
 
 #include <atomic>

@@ -2,7 +2,7 @@
 //
 // Reading never stops at a mistake: each is noted in ConfigProblems with its place, its key and the remedy, and the
 // reader gets nothing. A table is read by a list of its keys, which is also what tells unknown keys and what the
-// closest known one is.
+// closest known one is. The class has a function for each kind of value, and so more than 25.
 #pragma once
 
 #include <chrono>

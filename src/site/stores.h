@@ -1,4 +1,5 @@
 // Which table and which bodies are used, and why: one rule for the gateway and every command.
+//
 // Each store is named by the first of these that is there: the option (--table, --bodies, or --data for both), the
 // variable (FACETHEORY_TABLE, FACETHEORY_BODIES), the configuration file (table, bodies, or data for both), the
 // variables that the specification names (FACETHEORY_CACHE_TABLE_NAME or APPTHEORY_CACHE_TABLE_NAME;

@@ -231,6 +231,7 @@ Result<std::optional<Key>> last_key_of(const json::object& answer) {
   return std::optional<Key>(std::move(key).value());
 }
 
+// It has more than 25 members: the contract's operations, and for each what makes its request and reads its answer.
 class DynamoDbTable final : public Table {
  public:
   DynamoDbTable(std::string name, std::unique_ptr<ServiceClient> reading,

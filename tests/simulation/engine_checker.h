@@ -1,7 +1,8 @@
 // The checker of engines: what always holds for those who ask a node for a page.
 //
 // It knows every value that META and the marks ever had, and when; every render, and what came of it; every request,
-// and what it was answered. It does its own arithmetic, by the clock of the node that was asked.
+// and what it was answered. It does its own arithmetic, by the clock of the node that was asked. The class has a
+// function for each rule below, and so more than 25.
 //
 //   answered   A request is answered within its wait limit and kAllowance, and the time for which its node could not
 //              run.

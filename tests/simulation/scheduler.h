@@ -5,7 +5,8 @@
 // time pass instead. So the order of all things is the seed's alone, and the same seed gives the same run.
 //
 // Parties are numbered. A crashed party's parked coroutines are destroyed and never resumed; what it has sent is
-// on the wire already and may still arrive. A paused one is skipped while time goes on.
+// on the wire already and may still arrive. A paused one is skipped while time goes on. The class has more than 25
+// members because time, parties and steps are drawn from one seed, in one order.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The one table and the one body store that all parties share, as they really are: what a request does when it
-// arrives. Tells the checker of every change, and remembers what rows were, for reads that are behind.
+// arrives. Tells the checker of every change, and remembers what rows were, for reads that are behind. It has an
+// operation for each of the table and of the body store, and so more than 25 members.
 #pragma once
 
 #include <cstdint>
