@@ -17,9 +17,9 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using Kind = BodyFraming::Kind;
+using Writing = RequestBodyWriter::State;
+using Reading = AnswerReader::State;
 
-constexpr int kMaxInterimAnswers = 16;  // 1xx answers before the real one.
 constexpr std::chrono::hours kForever{24 * 365};
 
 Connection::Borrower next_number() {
@@ -56,8 +56,7 @@ ExchangeState::ExchangeState(std::shared_ptr<ConnectionPool> pool, RequestPlan p
       plan_(std::move(plan)),
       number_(next_number()),
       deadline_(plan_.deadline),
-      to_write_(plan_.body.length),
-      awaits_continue_(plan_.awaits_continue) {}
+      writer_(plan_.body, plan_.awaits_continue) {}
 
 Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) {
   const RequestPlan& plan = state->plan_;
@@ -92,13 +91,12 @@ Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) 
       late.code = code;
       co_return late;
     }
-    state->write_failed_ = pool.failure(code, "send to", sent.failed.message());
-    if (nothing_left) co_return *state->write_failed_;
+    state->writer_.fail(pool.failure(code, "send to", sent.failed.message()));
+    if (nothing_left) co_return *state->writer_.failure();
     // A server that refuses a request early answers and closes while we still write: its answer counts.
     co_return Result<void>();
   }
-  state->to_write_ -= content.size();
-  if (plan.body.kind == Kind::none || (plan.body.kind == Kind::length && state->to_write_ == 0)) {
+  if (state->writer_.began_with(content.size())) {
     state->request_is_done();
   } else {
     state->update_turn();
@@ -109,36 +107,24 @@ Task<Result<void>> ExchangeState::start(Shared state, std::string_view content) 
 Task<Result<void>> ExchangeState::write(Shared state, std::string_view piece, IdleLimit idle_limit) {
   if (const std::optional<Error> error = state->cannot_write()) co_return *error;
   if (piece.empty()) co_return Result<void>();
-  if (state->request_done_) co_return state->misuse("there is nothing more to be written");
-  const bool counted = state->plan_.body.kind == Kind::length && !state->tunnel_;
-  if (counted || state->tunnel_) {
-    if (counted && piece.size() > state->to_write_) {
-      co_return state->misuse("more is written than its Content-Length says");
-    }
-    if (counted) state->to_write_ -= piece.size();
-    co_return co_await state->send({asio::buffer(piece), {}, {}}, idle_limit);
-  }
-  const ChunkHeader header(piece.size());
-  co_return co_await state->send({asio::buffer(header.text()), asio::buffer(piece), asio::buffer(kChunkEnd)},
-                                 idle_limit);
+  if (const auto objection = state->writer_.objection_to(piece)) co_return state->misuse(*objection);
+  const RequestBodyWriter::Framed framed = state->writer_.frame(piece);
+  co_return co_await state->send(
+      {asio::buffer(framed.texts[0]), asio::buffer(framed.texts[1]), asio::buffer(framed.texts[2])},
+      idle_limit);
 }
 
 Task<Result<void>> ExchangeState::finish(Shared state, Headers trailers, IdleLimit idle_limit) {
   if (const std::optional<Error> error = state->cannot_write()) co_return *error;
-  if (!trailers.empty() && (state->request_done_ || state->plan_.body.kind != Kind::chunked)) {
-    co_return state->misuse("trailers need a chunked body");
+  RequestBodyWriter& writer = state->writer_;
+  if (!trailers.empty() && !writer.takes_trailers()) co_return state->misuse("trailers need a chunked body");
+  if (writer.state() == Writing::done || writer.is_tunnel()) co_return Result<void>();
+  const Result<std::string> last = writer.end_of_body(trailers);
+  if (!last) {
+    writer.fail(state->misuse(last.error().message));
+    co_return *writer.failure();
   }
-  if (state->request_done_ || state->tunnel_) co_return Result<void>();
-  if (state->plan_.body.kind == Kind::length && state->to_write_ > 0) {
-    state->write_failed_ = state->misuse("less was written than its Content-Length says");
-    co_return *state->write_failed_;
-  }
-  if (state->plan_.body.kind == Kind::chunked) {
-    const Result<std::string> last = last_chunk(trailers);
-    if (!last) {
-      state->write_failed_ = state->misuse(last.error().message);
-      co_return *state->write_failed_;
-    }
+  if (!last->empty()) {
     Result<void> sent = co_await state->send({asio::buffer(*last), {}, {}}, idle_limit);
     if (!sent) co_return sent;
   }
@@ -149,27 +135,26 @@ Task<Result<void>> ExchangeState::finish(Shared state, Headers trailers, IdleLim
 Task<Result<void>> ExchangeState::send(Connection::Pieces pieces, IdleLimit idle_limit) {
   const std::shared_ptr<Connection> connection = connection_;
   if (!connection) co_return misuse("its connection is closed");
-  awaits_continue_ = false;
-  writing_ = true;
+  writer_.begin_write();
   update_turn();
   const Connection::Sent sent = co_await connection->write(number_, pieces, patience(idle_limit));
   throw_if_cancelled(sent.failed);
-  writing_ = false;
+  writer_.end_write();
   if (sent.failed) {
-    write_failed_ = sent.failed == timeout_error()
-                        ? time_ran_out("send to", idle_limit)
-                        : pool_->failure(ErrorCode::ambiguous, "send to", sent.failed.message());
+    writer_.fail(sent.failed == timeout_error()
+                     ? time_ran_out("send to", idle_limit)
+                     : pool_->failure(ErrorCode::ambiguous, "send to", sent.failed.message()));
   }
   update_turn();
-  if (write_failed_) co_return *write_failed_;
+  if (writer_.failure()) co_return *writer_.failure();
   co_return Result<void>();
 }
 
 Task<Result<void>> ExchangeState::shutdown_write(Shared state) {
   state->throw_if_abandoned();
-  if (!state->tunnel_) co_return state->misuse("only a tunnel can be closed halfway");
-  if (state->request_done_ || !state->connection_) co_return Result<void>();
-  state->request_done_ = true;
+  if (!state->writer_.is_tunnel()) co_return state->misuse("only a tunnel can be closed halfway");
+  if (state->writer_.state() == Writing::done || !state->connection_) co_return Result<void>();
+  state->writer_.finish();
   const error_code failed = state->connection_->shutdown_write();
   if (failed && failed != asio::error::not_connected) {
     co_return state->pool_->failure(ErrorCode::ambiguous, "send to", failed.message());
@@ -190,13 +175,13 @@ Task<bool> ExchangeState::let_last(Shared state, bool patient) {
   if (!granted) co_return false;
   state->deadline_ = Moment::max();
   state->slot_ = std::move(place);
-  state->keeps_alive_ = false;  // Its place may be taken when it ends.
+  state->reader_.close_afterwards();  // Its place may be taken when it ends.
   co_return true;
 }
 
 Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit idle_limit) {
   state->throw_if_abandoned();
-  if (state->answer_ != Answer::head || !state->connection_)
+  if (state->reader_.state() != Reading::head || !state->connection_)
     co_return state->misuse("there is no further head to be read");
   const std::shared_ptr<Connection> connection = state->connection_;
   const std::size_t limit = state->pool_->options().max_response_header_bytes;
@@ -210,9 +195,8 @@ Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit
       const HeadOutcome outcome = parse_response_head(bytes, limit, head);
       if (outcome.state == HeadState::complete) break;
       if (outcome.state == HeadState::bad) {
-        state->answer_ = Answer::failed;
         if (outcome.status != 431) co_return state->bad_answer(outcome.why);
-        state->malformed_ = "its head is larger than allowed";
+        state->reader_.fail("its head is larger than allowed");
         co_return Error{ErrorCode::ambiguous,
                         "the answer of " + state->pool_->url() +
                             " is larger than allowed: its head has more than " + std::to_string(limit) +
@@ -225,12 +209,9 @@ Task<Result<HttpResponseStart>> ExchangeState::read_head(Shared state, IdleLimit
     if (!received) co_return std::move(received).error();
   }
   Result<HttpResponseStart> start = state->take_head(head);
-  if (!start) {
-    state->answer_ = Answer::failed;
-    co_return start;
-  }
+  if (!start) co_return start;
   connection->consume(head.size);
-  if (state->answer_ == Answer::body && state->framing_.kind == Kind::none) state->response_is_done(true);
+  if (state->reader_.has_no_body()) state->response_is_done(true);
   co_return start;
 }
 
@@ -245,86 +226,58 @@ Result<HttpResponseStart> ExchangeState::take_head(const ResponseHead& head) {
   if (head.status == 101 && !switches_as_asked(head, plan_.upgrade))
     return bad_answer("it switches to a protocol that nobody asked for");
   if (head.status == 101 || connected) {
-    answer_ = Answer::body;
-    framing_ = {Kind::until_close, 0};
-    tunnel_ = true;
-    slot_.reset();          // It may last for ever, and others must get their turn.
-    request_done_ = false;  // From now on both sides write what they like.
+    reader_.begin_tunnel();
+    writer_.begin_tunnel();
+    slot_.reset();  // It may last for ever, and others must get their turn.
     update_turn();
     return start;
   }
   if (head.status / 100 == 1) {
-    if (++interim_answers_ >= kMaxInterimAnswers) {
-      malformed_ = "interim (1xx) answers without end";
+    if (!reader_.take_interim()) {
+      reader_.fail("interim (1xx) answers without end");
       return Error{ErrorCode::ambiguous,
                    pool_->url() + " sends interim (1xx) answers without end; is it an HTTP server?"};
     }
     if (head.status == 100) {
-      awaits_continue_ = false;
+      writer_.may_continue();
       update_turn();
     }
     return start;
   }
-  awaits_continue_ = false;
-  answer_ = Answer::body;
-  framing_ = *framing;
-  to_read_ = framing->length;
-  keeps_alive_ = keeps_alive(head) && framing->kind != Kind::until_close;
+  writer_.may_continue();
+  reader_.begin_body(*framing, keeps_alive(head));
   return start;
 }
 
 Task<Result<std::string_view>> ExchangeState::read(Shared state, IdleLimit idle_limit) {
   state->throw_if_abandoned();
-  if (state->answer_ == Answer::done) co_return std::string_view();
-  if (state->answer_ == Answer::head) co_return state->misuse("the head comes before the body");
+  AnswerReader& reader = state->reader_;
+  if (reader.state() == Reading::done) co_return std::string_view();
+  if (reader.state() == Reading::head) co_return state->misuse("the head comes before the body");
   const std::shared_ptr<Connection> connection = state->connection_;
-  if (state->answer_ == Answer::failed || !connection)
+  if (reader.state() == Reading::failed || !connection)
     co_return state->misuse("its answer has failed already");
 
   while (true) {
-    if (state->framing_.kind == Kind::length && state->to_read_ == 0) {
+    if (reader.has_all()) {
       state->response_is_done(true);
       co_return std::string_view();
     }
     const std::string_view bytes = connection->buffered(state->number_);
     if (!bytes.empty()) {
-      if (state->framing_.kind == Kind::chunked) {
-        Result<std::string_view> piece = state->take_decoded();
-        if (!piece || !piece->empty() || state->answer_ == Answer::done) co_return piece;
-      } else {
-        std::string_view piece = bytes;
-        if (state->framing_.kind == Kind::length) {
-          piece = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), state->to_read_));
-          state->to_read_ -= piece.size();
-        }
-        connection->consume(piece.size());
-        co_return piece;
+      const AnswerReader::Piece piece = reader.take(bytes);
+      connection->consume(piece.consumed);
+      if (reader.state() == Reading::failed) co_return state->bad_answer(reader.malformed());
+      if (reader.state() == Reading::done) {
+        state->response_is_done(true);
+        co_return std::string_view();
       }
+      if (!piece.content.empty()) co_return piece.content;
     }
     Result<void> received = co_await state->receive(true, idle_limit);
     if (!received) co_return std::move(received).error();
-    if (state->answer_ == Answer::done) co_return std::string_view();
+    if (reader.state() == Reading::done) co_return std::string_view();
   }
-}
-
-// Empty: more must come, or the body has ended.
-Result<std::string_view> ExchangeState::take_decoded() {
-  const ChunkedDecoder::Step step = decoder_.push(connection_->buffered(number_));
-  connection_->consume(step.consumed);
-  switch (step.state) {
-    case ChunkedDecoder::State::content:
-      return step.content;
-    case ChunkedDecoder::State::more:
-      return std::string_view();
-    case ChunkedDecoder::State::end:
-      trailers_ = decoder_.take_trailers();
-      response_is_done(true);
-      return std::string_view();
-    case ChunkedDecoder::State::bad:
-      break;
-  }
-  answer_ = Answer::failed;
-  return bad_answer(decoder_.why());
 }
 
 Task<Result<void>> ExchangeState::receive(bool begun, IdleLimit idle_limit) {
@@ -334,14 +287,14 @@ Task<Result<void>> ExchangeState::receive(bool begun, IdleLimit idle_limit) {
   throw_if_cancelled(failed);
   if (!failed) co_return Result<void>();
 
-  if (failed == asio::error::eof && answer_ == Answer::body && framing_.kind == Kind::until_close) {
+  if (failed == asio::error::eof && reader_.ends_with_connection()) {
     response_is_done(false);
     co_return Result<void>();
   }
-  closed_unanswered_ =
-      reused_ && answer_ == Answer::head && !begun && interim_answers_ == 0 && failed != timeout_error();
-  answer_ = Answer::failed;
-  if (write_failed_) co_return *write_failed_;
+  closed_unanswered_ = reused_ && reader_.state() == Reading::head && !begun && !reader_.has_had_interim() &&
+                       failed != timeout_error();
+  reader_.fail();
+  if (writer_.failure()) co_return *writer_.failure();
   if (failed == timeout_error()) co_return time_ran_out("await the answer of", idle_limit);
   std::string why = failed.message();
   if (failed == asio::error::eof && !begun) {
@@ -364,28 +317,26 @@ void ExchangeState::drop() {
 }
 
 void ExchangeState::request_is_done() {
-  request_done_ = true;
+  writer_.finish();
   update_turn();
   release_when_done();
 }
 
 void ExchangeState::response_is_done(bool in_order) {
-  answer_ = Answer::done;
-  keeps_alive_ = keeps_alive_ && in_order && connection_->buffered(number_).empty();
+  reader_.finish(in_order && connection_->buffered(number_).empty());
   release_when_done();
 }
 
 void ExchangeState::release_when_done() {
-  if (answer_ != Answer::done || !request_done_ || !connection_) return;
-  if (!keeps_alive_ || write_failed_ || writing_) return drop();
+  if (reader_.state() != Reading::done || writer_.state() != Writing::done || !connection_) return;
+  if (!reader_.keeps_alive() || writer_.failure()) return drop();
   pool_->take_back(std::move(connection_), number_);
   connection_.reset();
   slot_.reset();
 }
 
 void ExchangeState::update_turn() {
-  const bool more_to_write = !request_done_ && !tunnel_ && !write_failed_;
-  if (connection_) connection_->set_our_turn(more_to_write && !writing_ && !awaits_continue_);
+  if (connection_) connection_->set_our_turn(writer_.is_our_turn());
 }
 
 void ExchangeState::throw_if_abandoned() const {
@@ -395,12 +346,13 @@ void ExchangeState::throw_if_abandoned() const {
 
 std::optional<Error> ExchangeState::cannot_write() const {
   throw_if_abandoned();
-  if (writing_) return misuse("another write was cancelled, or is still in flight");
-  return write_failed_;
+  if (writer_.state() == Writing::writing)
+    return misuse("another write was cancelled, or is still in flight");
+  return writer_.failure();
 }
 
 Patience ExchangeState::patience(IdleLimit idle_limit) const {
-  if (!idle_limit && !tunnel_) idle_limit = pool_->options().read_timeout;
+  if (!idle_limit && !writer_.is_tunnel()) idle_limit = pool_->options().read_timeout;
   if (idle_limit && *idle_limit >= kForever) idle_limit.reset();
   return {deadline_, idle_limit};
 }
@@ -421,9 +373,9 @@ Error ExchangeState::pool_stayed_full() const {
 }
 
 Error ExchangeState::bad_answer(std::string_view why) {
-  malformed_ = why;
-  return pool_->failure(ErrorCode::ambiguous, "await the answer of",
-                        std::string(why) + "; is it an HTTP server?");
+  const std::string said(why);  // It may be a view into what is wrong with it already.
+  reader_.fail(said);
+  return pool_->failure(ErrorCode::ambiguous, "await the answer of", said + "; is it an HTTP server?");
 }
 
 Error ExchangeState::time_ran_out(std::string_view phase, IdleLimit idle_limit) const {

@@ -1,6 +1,8 @@
 // What stands behind HttpExchange and HttpClient::send: one request and its answer on one connection. For .cc files
 // only. Everything happens on the pool's executor. Each operation is given the state by shared_ptr, so that it outlives
-// whoever gave up waiting.
+// whoever gave up waiting. RequestBodyWriter knows how far the request has got, AnswerReader how far the answer; this
+// class moves the bytes, and gives the connection back when both have ended in order. It has more than 25 members
+// because HttpExchange has nine operations, and each way in which they fail has words of its own.
 #pragma once
 
 #include <chrono>
@@ -12,12 +14,13 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
+#include "facetheory/http/answer_reader.h"
 #include "facetheory/http/body_framing.h"
-#include "facetheory/http/chunked.h"
 #include "facetheory/http/connection.h"
 #include "facetheory/http/connection_pool.h"
 #include "facetheory/http/message.h"
 #include "facetheory/http/message_head.h"
+#include "facetheory/http/request_body_writer.h"
 #include "facetheory/http/response_start.h"
 
 namespace facetheory {
@@ -56,9 +59,9 @@ class ExchangeState {
   // ends by throwing operation_aborted.
   void abandon();
 
-  const Headers& trailers() const { return trailers_; }
+  const Headers& trailers() const { return reader_.trailers(); }
   bool was_closed_unanswered() const { return closed_unanswered_; }
-  std::string_view malformed() const { return malformed_; }
+  std::string_view malformed() const { return reader_.malformed(); }
   const ConnectionPool& pool() const { return *pool_; }
 
  private:
@@ -67,7 +70,6 @@ class ExchangeState {
   // Reads more; what ends the connection is an error here, the caller having said whether some of the answer has come.
   Task<Result<void>> receive(bool begun, IdleLimit idle_limit);
   Result<HttpResponseStart> take_head(const ResponseHead& head);
-  Result<std::string_view> take_decoded();
 
   void request_is_done();
   void response_is_done(bool in_order);
@@ -96,22 +98,8 @@ class ExchangeState {
   bool reused_ = false;  // Another exchange has had the connection before.
   bool closed_unanswered_ = false;
 
-  std::uint64_t to_write_ = 0;  // A body of known length still lacks so many.
-  bool request_done_ = false;
-  bool writing_ = false;  // Stays when a write is cancelled, after which nobody knows what has been sent.
-  bool awaits_continue_ = false;
-  std::optional<Error> write_failed_;
-  std::string malformed_;  // What is wrong with the answer; empty: nothing so far.
-
-  enum class Answer { head, body, done, failed };  // What comes next.
-  Answer answer_ = Answer::head;
-  bool tunnel_ = false;  // Raw bytes both ways; the answer's are framed as until_close.
-  int interim_answers_ = 0;
-  bool keeps_alive_ = false;
-  BodyFraming framing_;
-  std::uint64_t to_read_ = 0;  // A body of known length still lacks so many.
-  ChunkedDecoder decoder_;
-  Headers trailers_;
+  RequestBodyWriter writer_;
+  AnswerReader reader_;
 };
 
 }  // namespace facetheory
