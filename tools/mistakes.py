@@ -30,6 +30,9 @@ GATEWAY_LOOP = (("src/gateway/gateway_test", "--gtest_filter=GatewayDeathTest*")
 LOOP_CONNECTION = (("src/server/server_test", "--gtest_filter=LoopConnectionDeathTest*"),)
 
 
+SHARED_LINES = (("src/gateway/shared_lines_test", "--gtest_filter=*"),)
+
+
 MISTAKES = [
     Mistake(
         "publishing without looking at the token",
@@ -1319,5 +1322,12 @@ MISTAKES = [
         "!has_body || !is_still_true(*page)",
         "!has_body || (!spilled_.has(key.text) && !is_still_true(*page))",
         (("src/gateway/gateway_test", "--gtest_filter=SpilledHits*"),),
+    ),
+    Mistake(
+        "counting who holds a popular page's body at each hit",
+        "gateway/held_bodies.cc",
+        "if (is_same(held, page.body)) return &held;",
+        "",
+        SHARED_LINES,
     ),
 ]

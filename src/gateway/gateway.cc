@@ -124,8 +124,8 @@ const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::s
 }
 
 bool Gateway::take_bytes(WarmPage& page) {
-  std::shared_ptr<const Body> body = page.body.lock();
-  if (!body) {
+  const std::shared_ptr<const void>* const owner = held_.hold(page, round_second_);
+  if (owner == nullptr) {
     // Even of a body that is gone, who could still ask for it holds some memory.
     page.body.reset();
     return read_bytes(page);
@@ -133,7 +133,7 @@ bool Gateway::take_bytes(WarmPage& page) {
   if (!page.touched->load(std::memory_order_relaxed)) page.touched->store(true, std::memory_order_relaxed);
   ready_.body = page.bytes;
   ready_.fixed = page.fixed;
-  ready_.owner = std::move(body);
+  ready_.owner = owner;
   return true;
 }
 
@@ -141,7 +141,7 @@ bool Gateway::read_bytes(WarmPage& page) {
   // What is asked for so often should be in memory, where the long way puts it. Otherwise it costs more than it saves.
   constexpr std::uint8_t kMostReads = 64;
   ready_.fixed = false;
-  ready_.owner.reset();
+  ready_.owner = nullptr;
   parts_.engine.note_use(page.use);
   if (page.is_bodiless) {
     ready_.body = {};

@@ -19,6 +19,7 @@
 
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/gateway/gateway_parts.h"
+#include "facetheory/gateway/held_bodies.h"
 #include "facetheory/gateway/warm_pages.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/metrics/access_record.h"
@@ -84,6 +85,7 @@ class Gateway {
   Duration round_began_{0};
   std::int64_t round_second_ = 0;  // Since 1970.
   ReadyAnswer ready_;
+  HeldBodies held_;
   std::vector<char> read_;    // The bytes of the answer, where they were read for it.
   int passing_failures_ = 0;  // Requests under way for pages whose renders fail.
   std::shared_ptr<const Site> site_;

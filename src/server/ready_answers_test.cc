@@ -93,11 +93,12 @@ class ReadyAnswersTest : public testing::Test {
     head_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body->size()) + "\r\n\r\n";
     answer_.head = head_;
     answer_.body = answer_.fixed ? fixed_->bytes() : *body;
-    answer_.owner = answer_.fixed ? std::shared_ptr<const void>(fixed_) : body;
+    owner_ = answer_.fixed ? std::shared_ptr<const void>(fixed_) : body;
+    answer_.owner = &owner_;
     if (target == "/lent") {
       lent_ = *large_;
       answer_.body = lent_;
-      answer_.owner.reset();
+      answer_.owner = nullptr;
     } else {
       lent_.assign(lent_.size(), '?');
     }
@@ -115,6 +116,7 @@ class ReadyAnswersTest : public testing::Test {
   const std::shared_ptr<const FixedBytes> fixed_ = memory_.copy_of(*large_);
   std::string head_;
   std::string lent_;
+  std::shared_ptr<const void> owner_;
   ReadyAnswer answer_;
   std::mutex mutex_;
   std::string refused_;  // Guarded by mutex_.

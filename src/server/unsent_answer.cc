@@ -78,7 +78,9 @@ Sent UnsentAnswer::send(int socket, const ReadyAnswer& answer, std::string_view 
   } else {
     rest->body_sent_ = sent->count - heading;
   }
-  if (!answer.owner) {
+  if (answer.owner != nullptr) {
+    rest->owner_ = *answer.owner;
+  } else {
     rest->body_ = answer.body.substr(rest->body_sent_);
     rest->body_sent_ = 0;
     rest->answer_.body = rest->body_;

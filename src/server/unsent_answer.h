@@ -23,8 +23,9 @@ class UnsentAnswer {
 
  private:
   std::string head_;
-  ReadyAnswer answer_;  // Its head is not used: it may be another's by now.
-  std::string body_;    // Of an answer whose body nobody owns: what was left of it.
+  ReadyAnswer answer_;  // Its head and owner are not used: they may be another's by now.
+  std::shared_ptr<const void> owner_;
+  std::string body_;  // Of an answer whose body nobody owns: what was left of it.
   std::size_t body_sent_ = 0;
 };
 

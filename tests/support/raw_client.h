@@ -18,10 +18,11 @@ class RawClient {
   void send(std::string_view bytes);
   void send_urgent(std::string_view bytes);  // TCP's out-of-band data.
   void shut_down_sending();
-  void reset();                                  // Breaks the connection; nothing may follow.
-  std::string rest();                            // All until the server closes the connection.
-  std::string until(std::string_view text);      // All until the text has come, and what came with it.
-  std::string exactly(std::size_t count);        // So many bytes, of which some may have come with until().
+  void reset();                              // Breaks the connection; nothing may follow.
+  std::string rest();                        // All until the server closes the connection.
+  std::string until(std::string_view text);  // All until the text has come, and what came with it.
+  std::string exactly(std::size_t count);    // So many bytes, of which some may have come with until().
+  int socket() const { return socket_; }
   bool was_reset() const { return was_reset_; }  // The server broke the connection instead of ending it.
 
  private:
