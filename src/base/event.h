@@ -1,4 +1,4 @@
-// Event: something happens once, and everybody who waits for it goes on. For .cc files only, since it needs Asio.
+// Event: something happens once, and everybody who waits for it goes on.
 #pragma once
 
 #include <chrono>
@@ -6,11 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/experimental/concurrent_channel.hpp>
-
 #include "facetheory/base/clock.h"
+#include "facetheory/base/waker.h"
 
 namespace facetheory {
 
@@ -26,11 +23,9 @@ class Event {
   Task<bool> wait(Clock& clock, Duration limit);
 
  private:
-  using Waiter = boost::asio::experimental::concurrent_channel<boost::asio::any_io_executor,
-                                                               void(boost::system::error_code)>;
   std::mutex mutex_;  // guards what follows
   bool happened_ = false;
-  std::vector<std::shared_ptr<Waiter>> waiters_;
+  std::vector<std::shared_ptr<Waker>> waiters_;
 };
 
 }  // namespace facetheory

@@ -1,5 +1,10 @@
 #include "facetheory/base/event.h"
 
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/system/system_error.hpp>
@@ -48,6 +53,27 @@ TEST(Event, ThatDoesNotHappenIsGivenUpAfterTheLimit) {
   event.set();  // Nobody is left to wake.
 }
 
+// The machine's clock waits in a way of its own.
+TEST(Event, WakesWhoWaitsByTheMachinesClock) {
+  for (int i = 0; i < 200; ++i) {
+    Event event;
+    std::optional<bool> outcome;
+    auto ended = test::start(test::store(event.wait(system_clock(), 10s), outcome));
+    // Before the wait has begun, while it begins, and afterwards.
+    if (i % 4 != 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 40));
+    event.set();
+    ended.get();
+    EXPECT_EQ(outcome, true);
+  }
+}
+
+TEST(Event, IsGivenUpAfterTheLimitByTheMachinesClock) {
+  Event event;
+  const auto began = system_clock().monotonic();
+  EXPECT_FALSE(test::run(event.wait(system_clock(), 20ms)));
+  EXPECT_GE(system_clock().monotonic() - began, 20ms);
+}
+
 // Says what became of the wait; the other branch wins at once.
 Task<void> interrupt(Event& event, Clock& clock, std::string& outcome) {
   using namespace boost::asio::experimental::awaitable_operators;
@@ -66,9 +92,11 @@ Task<void> interrupt(Event& event, Clock& clock, std::string& outcome) {
 TEST(Event, WaitThatIsCancelledIsNotTakenForOneThatWasTooLate) {
   test::ManualClock clock;
   Event event;
-  std::string outcome;
-  test::run(interrupt(event, clock, outcome));
-  EXPECT_EQ(outcome, "cancelled");
+  for (Clock* one : {static_cast<Clock*>(&clock), &system_clock()}) {
+    std::string outcome;
+    test::run(interrupt(event, *one, outcome));
+    EXPECT_EQ(outcome, "cancelled");
+  }
 }
 
 }  // namespace
