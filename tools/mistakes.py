@@ -1330,4 +1330,25 @@ MISTAKES = [
         "",
         SHARED_LINES,
     ),
+    Mistake(
+        "filling tags with what FaceTheory's key has encoded",
+        "site/route_tags.cc",
+        "decode_percent(pair.substr(std::min(equals + 1, pair.size())))",
+        "std::string(pair.substr(std::min(equals + 1, pair.size())))",
+        (("src/site/site_test", "--gtest_filter=RouteTags*"),),
+    ),
+    Mistake(
+        "taking a parameter of the query for the rest of the path",
+        "site/route_tags.cc",
+        "if (values[i].first != pairs[i].first) return std::nullopt;",
+        "",
+        (("src/site/site_test", "--gtest_filter=RouteTags*"),),
+    ),
+    Mistake(
+        "believing whatever cache key a row names",
+        "site/route_tags.cc",
+        "if (!named || named->pk != page.pk) return std::nullopt;",
+        "if (!named) return std::nullopt;",
+        (("src/site/site_test", "--gtest_filter=RouteTags*"),),
+    ),
 ]

@@ -8,9 +8,9 @@
 namespace facetheory {
 
 std::optional<std::vector<std::string>> ConfiguredTags::find(const Page& page) {
-  if (!names_route(page.pk)) return std::nullopt;
+  if (!names_route(page)) return std::nullopt;
   if (!read_) read();
-  return config_ ? tags_by_route(*config_, page.pk) : std::nullopt;
+  return routes_ ? routes_->of(page) : std::nullopt;
 }
 
 void ConfiguredTags::read() {
@@ -18,7 +18,7 @@ void ConfiguredTags::read() {
   if (!session_.has_config_file()) return;
   Result<Config> config = load_config(session_.config_file(), Environment::of_process());
   if (config) {
-    config_ = *std::move(config);
+    routes_.emplace(*std::move(config));
   } else {
     complain_in_lines("the routes of " + session_.config_file() +
                       " are not used to find the tags of pages: " + config.error().message);

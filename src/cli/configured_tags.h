@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "facetheory/cli/session.h"
-#include "facetheory/site/config.h"
+#include "facetheory/site/route_tags.h"
 
 namespace facetheory {
 
@@ -16,7 +16,7 @@ class ConfiguredTags {
   // The session outlives it.
   explicit ConfiguredTags(const Session& session) : session_(session) {}
 
-  // As tags_by_route has it (site/route_tags.h). The file is read when the first page asks whose key names a route. A
+  // As RouteTags has it (site/route_tags.h). The file is read when the first page asks whose key names a route. A
   // mistake in it is told on stderr, and then no route is known: it is no reason not to go on.
   std::optional<std::vector<std::string>> find(const Page& page);
   // The same; none where no route is known.
@@ -27,7 +27,7 @@ class ConfiguredTags {
 
   const Session& session_;
   bool read_ = false;
-  std::optional<Config> config_;
+  std::optional<RouteTags> routes_;
 };
 
 }  // namespace facetheory

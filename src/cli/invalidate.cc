@@ -64,13 +64,18 @@ class Invalidate final : public Command {
             "it; pages whose render began before it are stale when they are read. With --purge not even a "
             "stale page may be served; kept versions stay for a rollback. "
             "That one write reaches gateways and commands of facetheory, at once or within their "
-            "pointer_ttl. Readers that know only META (FaceTheory in TypeScript, workers in other "
-            "languages) do not look at it: with --every-page the command goes on to close each page's META "
+            "pointer_ttl. It is not for good where another writer's META claims a time that is still to "
+            "come, unless "
+            "somebody asks for the page, or a sweep reads its row, until then. Readers that know only META "
+            "(FaceTheory in TypeScript, workers in other languages) do not look at it: with --every-page the "
+            "command goes on to close each page's META "
             "(with --purge: to remove it). That reads the whole table. It can be stopped and go on later "
             "with --after; what was rendered since the mark is left alone, and so are pinned pages, unless "
             "they are purged. A page whose META another writer has replaced has lost its tags. Where its "
-            "pk names its route (key = \"facetheory\"), the configuration's tags count for it (--config, or "
-            "facetheory.toml); where the pk is a hash, only --whole-tenant finds it, and `untold` counts it.",
+            "pk names its route (key = \"facetheory\") or META its URL (cache_key), the configuration's tags "
+            "count "
+            "for it (--config, or facetheory.toml); of others only --whole-tenant finds it, and `untold` "
+            "counts it.",
         .examples = {"facetheory invalidate /news/42", "facetheory invalidate --tag news --tenant acme",
                      "facetheory invalidate --whole-tenant acme --purge",
                      "facetheory invalidate --tag news --every-page --dry-run",

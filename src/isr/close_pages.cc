@@ -130,7 +130,9 @@ Task<Result<void>> ClosingWalk::settle_lone_lock() {
 ClosingWalk::Concern ClosingWalk::concern_of(const Page& page, std::optional<MetaRow>& meta) const {
   if (!meta || !is_same_tenant(page.tenant, options_.tenant)) return Concern::none;
   if (meta->tags.empty() && meta->seen_marks.empty() && !options_.tag.empty()) {
-    const auto by_route = options_.tags_by_route ? options_.tags_by_route(page) : std::nullopt;
+    Page named = page;
+    if (named.cache_key.empty()) named.cache_key = meta->cache_key.value_or("");
+    const auto by_route = options_.tags_by_route ? options_.tags_by_route(named) : std::nullopt;
     if (!by_route) return Concern::untold;
     restore_tags(meta, *by_route);
   }

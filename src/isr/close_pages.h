@@ -29,8 +29,8 @@ struct ClosePagesOptions {
   std::optional<std::uint64_t> rate = {};   // Closes or removes at most that many in a second.
   std::optional<std::string> after = {};    // `next` of the walk before.
   std::stop_token interrupted = {};
-  // The tags of a page whose META another writer has replaced, as its route gives them. Null, or without an answer:
-  // nobody can tell whether the page has the tag.
+  // The tags of a page whose META another writer has replaced, as its route gives them; the page has the cache key
+  // that META names. Null, or without an answer: nobody can tell whether the page has the tag.
   std::function<std::optional<std::vector<std::string>>(const Page&)> tags_by_route = {};
 };
 

@@ -1242,6 +1242,34 @@ def a_page_that_another_writer_has_replaced_has_the_tags_of_its_route(cli, table
     same(listed(), ("fresh", None))  # Ours says itself that it has none.
 
 
+def a_page_named_by_its_url_has_the_tags_of_its_route_after_another_writer(cli, table):
+    url = "https://by-url.org/news/e%20g?page=2"
+    words = [url, "--tenant", "by-url.org"]
+    made = cli("regenerate", *words, "--revalidate", "1h", "--", "echo", "first").is_("regenerated")
+    row = {
+        "pk": made["pk"],
+        "sk": "META",
+        "s3_key": made["s3_key"],
+        "generated_at": int(time.time()) - 10,
+        "revalidate_seconds": 3600,
+    }
+    table.client.put_item(TableName=TABLE, Item=row)
+    tag = ["invalidate", "--tag", "news-e g", "--tenant", "by-url.org"]
+    cli(*tag).is_("invalidated")
+    cli("get", *words).is_("fresh")  # Nobody says here which tags it has.
+    cli.file(
+        "facetheory.toml",
+        b"origin = 'http://127.0.0.1:1'\n[[routes]]\npattern = '/news/{slug}'\ntenant = 'host'\n"
+        b"tags = ['news-{slug}']\n",
+    )
+    cli("get", *words).is_("stale", reason="its tag news-e g was invalidated", tags=["news-e g"])
+    cli(*tag, "--every-page").is_("invalidated", seen=0, untold=1)
+    table.client.put_item(TableName=TABLE, Item={**row, "cache_key": url})
+    cli(*tag, "--every-page").is_("invalidated", seen=1, closed=1, untold=0)
+    table.client.put_item(TableName=TABLE, Item=row)
+    cli("regenerate", *words, "--revalidate", "1h", "--", "echo", "second").is_("regenerated")
+
+
 def marks_of_the_tenant_default_count_where_they_stood_before(cli, table):
     pk = "CACHE#default::/old?"
     now = int(time.time())
@@ -1551,6 +1579,7 @@ def main():
         rows_of_wrong_type_are_told: (table,),
         pages_whose_tags_another_writer_has_dropped_are_counted_and_found_by_their_routes: (table,),
         a_page_that_another_writer_has_replaced_has_the_tags_of_its_route: (table,),
+        a_page_named_by_its_url_has_the_tags_of_its_route_after_another_writer: (table,),
         marks_of_the_tenant_default_count_where_they_stood_before: (table,),
         a_table_that_does_not_exist_is_told_and_can_be_made: (),
         a_table_named_by_a_foreign_variable_is_warned_about: (),
