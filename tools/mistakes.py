@@ -1351,4 +1351,11 @@ MISTAKES = [
         "if (!named) return std::nullopt;",
         (("src/site/site_test", "--gtest_filter=RouteTags*"),),
     ),
+    Mistake(
+        "leaving answers beyond memory out of the budget of the disk",
+        "service/service.cc",
+        "if (spill_) budget_.set_aside(spill_capacity(config_));",
+        "",
+        scenario("cleanup", "answers beyond memory count"),
+    ),
 ]

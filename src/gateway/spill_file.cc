@@ -1,5 +1,6 @@
 #include "facetheory/gateway/spill_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -77,6 +78,10 @@ void SpillFile::give_up(const char* why) {
       std::string("answers that find no room in memory are not remembered any more, since they could not be "
                   "written: ") +
           why + "; make room on the disk and restart");
+}
+
+std::uint64_t SpillFile::bytes_on_disk() const {
+  return is_over_ ? 0 : std::min(end_.load(std::memory_order_relaxed), capacity_);
 }
 
 bool SpillFile::read_at_once(std::uint64_t place, std::size_t size, char* into) const {

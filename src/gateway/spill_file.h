@@ -37,6 +37,9 @@ class SpillFile {
   // Fills `into` with what lies there now. False: that would have to wait for a disk, or it was overwritten.
   bool read_at_once(std::uint64_t place, std::size_t size, char* into) const;
 
+  // What it takes on the disk now, and never more than its capacity.
+  std::uint64_t bytes_on_disk() const;
+
   bool is_overwritten(std::uint64_t place) const {
     return place + capacity_ < end_.load(std::memory_order_relaxed);
   }

@@ -296,10 +296,13 @@ void add_cleanup(Exposition& out, const CleanupSnapshot& cleanup) {
   out.value(cleanup.bodies_forgotten);
   out.family("facetheory_cleanup_errors_total", MetricType::Counter, "Steps of the cleanup that failed.");
   out.value(done.errors);
-  out.family("facetheory_disk_bytes", MetricType::Gauge,
-             "What embedded stores take on the disk: used by what is stored, occupied by their files.");
+  out.family(
+      "facetheory_disk_bytes", MetricType::Gauge,
+      "What is taken on the disk: of embedded stores used by what is stored, and occupied by their files; "
+      "spilled by answers that have no room in memory.");
   out.value(cleanup.disk_used, {{"kind", "used"}});
   out.value(cleanup.disk_occupied, {{"kind", "occupied"}});
+  out.value(cleanup.disk_spilled, {{"kind", "spilled"}});
   out.family("facetheory_disk_limit_bytes", MetricType::Gauge, "The budget of the disk; 0: none.");
   out.value(cleanup.disk_limit);
   out.family("facetheory_pages_stored", MetricType::Gauge,

@@ -140,6 +140,7 @@ struct CleanupSnapshot {
   std::uint64_t pages_refused = 0;  // They were not stored, since there was no room.
   std::uint64_t bodies_waiting = 0, bodies_forgotten = 0;
   std::uint64_t disk_used = 0, disk_occupied = 0, disk_limit = 0;
+  std::uint64_t disk_spilled = 0;            // By answers that are ready and have no room in memory.
   std::uint64_t pages = 0, pages_limit = 0;  // Counted only where there is a limit.
   bool sweeping = false;
   Duration since_sweep{0};  // Since the last one ended, of whatever node; 0: not known.

@@ -256,6 +256,7 @@ TEST(Metrics, CleanupIsAskedAtEachScrape) {
              .disk_used = 42,
              .disk_occupied = 43,
              .disk_limit = 44,
+             .disk_spilled = 45,
              .pages = 46,
              .pages_limit = 47,
              .sweeping = true,
@@ -275,6 +276,7 @@ TEST(Metrics, CleanupIsAskedAtEachScrape) {
   EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="used"})"), 42);
   EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="occupied"})"), 43);
   EXPECT_EQ(value(text, "facetheory_disk_limit_bytes"), 44);
+  EXPECT_EQ(value(text, R"(facetheory_disk_bytes{kind="spilled"})"), 45);
   EXPECT_EQ(value(text, "facetheory_pages_stored"), 46);
   EXPECT_EQ(value(text, "facetheory_pages_limit"), 47);
   EXPECT_EQ(value(text, "facetheory_sweep_running"), 1);

@@ -215,7 +215,11 @@ MetricsSources Service::State::sources() {
       snapshot.access_log_lines_lost += front->access_log ? front->access_log->lost() : 0;
     return snapshot;
   };
-  from.cleanup = [this] { return cleanup_ ? cleanup_->snapshot() : CleanupSnapshot{}; };
+  from.cleanup = [this] {
+    CleanupSnapshot snapshot = cleanup_ ? cleanup_->snapshot() : CleanupSnapshot{};
+    if (spill_) snapshot.disk_spilled = spill_->bytes_on_disk();
+    return snapshot;
+  };
   return from;
 }
 
@@ -353,6 +357,8 @@ Result<void> Service::State::start() {
   const bool rows_tell = stores_.isr().table.version() && config_.pointer_ttl <= Duration(0);
   if (const std::string folder = bodies_at_hand(config_); rows_tell && !folder.empty())
     spill_ = SpillFile::make(folder, spill_capacity(config_));
+  // From the first page on: the files of a store never shrink, and would not give room back later.
+  if (spill_) budget_.set_aside(spill_capacity(config_));
   std::vector<EventLoop> loops;
   for (std::size_t i = 0; i < event_loops_of(config_); ++i) {
     make_front(site);

@@ -22,7 +22,10 @@ void ShortageWarnings::tell(std::uint64_t pages_wanted) {
   const StorageBudget& budget = run_.parts.budget;
   const auto disk = [&] {
     return std::to_string(budget.use().used >> 20) +
-           " MiB of disk = " + std::to_string(budget.disk().value_or(0) >> 20) + " MiB are used";
+           " MiB of disk = " + std::to_string(budget.disk().value_or(0) >> 20) + " MiB are used" +
+           (budget.aside() == 0 ? ""
+                                : ", and " + std::to_string(budget.aside() >> 20) +
+                                      " MiB are for answers that have no room in memory");
   };
   const auto number = [&] {
     return "there are about " + std::to_string(budget.pages()) +

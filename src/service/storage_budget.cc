@@ -23,12 +23,20 @@ constexpr std::uint64_t kNear = 80;
 
 }  // namespace
 
+void StorageBudget::set_aside(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  aside_ = std::min(bytes, disk_.value_or(0) / 2);
+}
+
+std::uint64_t StorageBudget::room() const {
+  return *disk_ - aside_;
+}
+
 std::uint64_t StorageBudget::evict_from() const {
-  const std::uint64_t room = *disk_ - std::min(*disk_ / 2, kAhead);
-  const std::uint64_t filled = std::clamp(use_.occupied * 100 / *disk_, kFilesAreShort, std::uint64_t{100});
+  const std::uint64_t filled = std::clamp(use_.occupied * 100 / room(), kFilesAreShort, std::uint64_t{100});
   const std::uint64_t less =
       (filled - kFilesAreShort) * (kEvictFrom - kEvictAtLeastFrom) / (100 - kFilesAreShort);
-  return room * (kEvictFrom - less) / 100;
+  return (room() - std::min(room() / 2, kAhead)) * (kEvictFrom - less) / 100;
 }
 
 bool StorageBudget::admit(std::size_t bytes) {
@@ -50,12 +58,12 @@ bool StorageBudget::admit(std::size_t bytes) {
 }
 
 bool StorageBudget::would_be_full(std::uint64_t more) const {
-  return disk_ && use_.used + admitted_ + more > evict_from() + *disk_ * kRefuseBeyond / 100;
+  return disk_ && use_.used + admitted_ + more > evict_from() + room() * kRefuseBeyond / 100;
 }
 
 bool StorageBudget::is_disk_full() const {
   const std::lock_guard lock(mutex_);
-  return disk_ && use_.used > *disk_ * kFull / 100;
+  return disk_ && use_.used > room() * kFull / 100;
 }
 
 bool StorageBudget::is_near_most_pages() const {
@@ -87,7 +95,7 @@ void StorageBudget::evicted(std::uint64_t pages) {
 std::uint64_t StorageBudget::bytes_to_free() const {
   const std::lock_guard lock(mutex_);
   if (!disk_ || use_.used <= evict_from()) return 0;
-  return use_.used - evict_from() + *disk_ * kEvictInOneGo / 100;
+  return use_.used - evict_from() + room() * kEvictInOneGo / 100;
 }
 
 std::uint64_t StorageBudget::pages_to_free() const {
@@ -98,6 +106,11 @@ std::uint64_t StorageBudget::pages_to_free() const {
 DiskUse StorageBudget::use() const {
   const std::lock_guard lock(mutex_);
   return use_;
+}
+
+std::uint64_t StorageBudget::aside() const {
+  const std::lock_guard lock(mutex_);
+  return aside_;
 }
 
 std::uint64_t StorageBudget::pages() const {

@@ -50,6 +50,30 @@ TEST(StorageBudget, KeepsMoreFreeWhereTheFilesFillTheBudget) {
   EXPECT_TRUE(budget.admit(100));
 }
 
+TEST(StorageBudget, WhatIsSetAsideIsNotTheStores) {
+  StorageBudget budget(138 * kMiB, {});
+  budget.measured({81 * kMiB, 82 * kMiB});
+  EXPECT_EQ(budget.bytes_to_free(), 0U);
+  budget.set_aside(34 * kMiB);
+  EXPECT_EQ(budget.aside(), 34 * kMiB);
+  EXPECT_EQ(budget.disk(), 138 * kMiB);
+  EXPECT_GT(budget.bytes_to_free(), 5 * kMiB);
+  budget.measured({92 * kMiB, 92 * kMiB});
+  EXPECT_FALSE(budget.admit(100));
+  budget.measured({94 * kMiB, 94 * kMiB});
+  EXPECT_TRUE(budget.is_disk_full());
+}
+
+TEST(StorageBudget, HalfOfTheDiskIsTheStoresWhateverIsSetAside) {
+  StorageBudget budget(100 * kMiB, {});
+  budget.set_aside(90 * kMiB);
+  EXPECT_EQ(budget.aside(), 50 * kMiB);
+  EXPECT_TRUE(budget.admit(kMiB));
+  StorageBudget unlimited({}, {});
+  unlimited.set_aside(90 * kMiB);
+  EXPECT_EQ(unlimited.aside(), 0U);
+}
+
 TEST(StorageBudget, PagesBeyondTheirNumberAreToGoAndNewOnesAreRefusedALittleLater) {
   StorageBudget budget({}, 100);
   budget.counted(100);

@@ -9,6 +9,7 @@ for longer.
 import collections
 import itertools
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -42,9 +43,42 @@ def total(gateways, name, **labels):
     return sum(gateway.counts(name, **labels) for gateway in gateways)
 
 
-def used(scenario):
-    """Bytes on the disk, of all files of the stores."""
-    return sum(file.stat().st_blocks * 512 for file in (scenario.folder / "data").rglob("*") if file.is_file())
+def used(scenario, gateway):
+    """Bytes on the disk, of all files of the stores, and of those without a name that the gateway has there."""
+    data = scenario.folder / "data"
+    named = sum(file.stat().st_blocks * 512 for file in data.rglob("*") if file.is_file())
+    unnamed = 0
+    for descriptor in pathlib.Path(f"/proc/{gateway.process.pid}/fd").iterdir():
+        try:
+            place = os.readlink(descriptor)
+            if place.startswith(str(data.resolve())) and place.endswith(" (deleted)"):
+                unnamed += descriptor.stat().st_blocks * 512
+        except FileNotFoundError:
+            continue  # A connection that has ended meanwhile.
+    return named + unnamed
+
+
+class Crawl:
+    """Eight clients ask for all of these, each so many times in a row; `wrong` has answers that are no page."""
+
+    def __init__(self, gateway, paths, size, times=1):
+        self.wrong, rest = [], iter(paths)
+
+        def crawl():
+            client = gateway.client()
+            for path in rest:
+                for _ in range(times):
+                    answer = client(path)
+                    if answer.status != 200 or len(answer.body) != size:
+                        self.wrong.append(answer)
+            client.close()
+
+        self.clients = [threading.Thread(target=crawl) for _ in range(8)]
+        for client in self.clients:
+            client.start()
+
+    def goes_on(self):
+        return any(client.is_alive() for client in self.clients)
 
 
 def settings(text):
@@ -259,28 +293,16 @@ def a_crawler_stays_within_the_budget_of_the_disk(s):
     paths = [f"/new/{i}" for i in range(2500)]
     s.origin.sizes = dict.fromkeys(paths, 40_000) | {"/hot": 20_000}
     gateway.get("/hot").is_(200, "miss", 1)
-    crawled, wrong = iter(paths), []
-
-    def crawl():
-        client = gateway.client()
-        for path in crawled:
-            answer = client(path)
-            if answer.status != 200 or len(answer.body) != 40_000:
-                wrong.append(answer)
-        client.close()
-
-    crawlers = [threading.Thread(target=crawl) for _ in range(8)]
-    for crawler in crawlers:
-        crawler.start()
+    crawl = Crawl(gateway, paths, 40_000)
     most, hits, asked = 0, 0, 0
     visitor = gateway.client()
-    while any(crawler.is_alive() for crawler in crawlers):
+    while crawl.goes_on():
         hits += visitor("/hot").is_(200).isr == "hit"
         asked += 1
-        most = max(most, used(s))
+        most = max(most, used(s, gateway))
         time.sleep(0.02)
     visitor.close()
-    same(wrong, [], "answers that are no page")
+    same(crawl.wrong, [], "answers that are no page")
     check(most < budget * 1.05, f"{most >> 10} KiB of {budget >> 10} KiB")
     evicted, refused = gateway.counts("facetheory_pages_evicted_total"), gateway.counts(
         "facetheory_pages_refused_total"
@@ -293,6 +315,24 @@ def a_crawler_stays_within_the_budget_of_the_disk(s):
         f"{evicted} evicted, {refused} refused",
         flush=True,
     )
+
+
+def answers_beyond_memory_count_against_the_budget_of_the_disk(s):
+    budget = 64 << 20
+    gateway = s.gateway(settings='disk = "64 MiB"\nmemory = "4 MiB"\nthreads = 1\n')
+    paths = [f"/new/{i}" for i in range(3000)]
+    s.origin.sizes = dict.fromkeys(paths, 30_000)
+    s.origin.fields = dict.fromkeys(paths, {"X-Long": "x" * 12_000})  # Which stand in the answer that is ready.
+    crawl = Crawl(gateway, paths, 30_000, times=3)
+    most = 0
+    while crawl.goes_on():
+        most = max(most, used(s, gateway))
+        time.sleep(0.02)
+    same(crawl.wrong, [], "answers that are no page")
+    spilled = gateway.counts("facetheory_disk_bytes", kind="spilled")
+    check(12 << 20 < spilled <= 16 << 20, f"{spilled} bytes are spilled")
+    check(most < budget * 1.05, f"{most >> 10} KiB of {budget >> 10} KiB")
+    print(f"# at most {most / 2**20:.1f} MiB, {spilled / 2**20:.1f} MiB of them spilled", flush=True)
 
 
 CASES = [
