@@ -1358,4 +1358,18 @@ MISTAKES = [
         "",
         scenario("cleanup", "answers beyond memory count"),
     ),
+    Mistake(
+        "refusing a folder of files for a table without bodies",
+        "bodies/lmdb_bodies.cc",
+        "return !empty || !*empty;",
+        "return true;",
+        (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
+    ),
+    Mistake(
+        "opening a folder of files without a look for a table beside them",
+        "bodies/lmdb_bodies.cc",
+        "return !empty || !*empty;",
+        "return false;",
+        (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
+    ),
 ]

@@ -118,6 +118,14 @@ Task<Result<void>> BodyTable::remove_all(std::vector<std::string> keys) {
   co_return Result<void>();
 }
 
+Task<Result<bool>> BodyTable::is_empty() {
+  Scan scan;
+  scan.limit = 1;
+  auto rows = co_await table_->scan(std::move(scan));
+  if (!rows) co_return rows.error();
+  co_return rows->items.empty();
+}
+
 Task<Result<BodyPage>> BodyTable::list(std::optional<std::string> after, std::size_t limit) {
   BodyPage page;
   Scan scan{.pass_over_damaged = true};

@@ -26,6 +26,8 @@ class BodyTable {
   Task<Result<std::optional<Body>>> read(std::string key);
   Task<Result<void>> remove(std::string key);
   Task<Result<void>> remove_all(std::vector<std::string> keys);
+  // Whether it has no row at all, not even a damaged one. Waits for a disk, too.
+  Task<Result<bool>> is_empty();
   // The entries behind that key, in an order of the table's own; `next` is the last key. Rows that cannot be read are
   // left out, and logged.
   Task<Result<BodyPage>> list(std::optional<std::string> after, std::size_t limit);

@@ -23,8 +23,14 @@ std::string body_called(const std::string& key) {
 }  // namespace
 
 bool LmdbBodies::has_written(const std::filesystem::path& folder) {
+  const std::filesystem::path table = folder / kTableFolder;
   std::error_code failure;
-  return std::filesystem::exists(folder / kTableFolder / "data.mdb", failure);
+  if (!std::filesystem::exists(table / "data.mdb", failure)) return false;
+  // Who opens a folder makes the table, a stranger too, who is refused before he writes anything.
+  auto small = BodyTable::open(table.string(), system_clock());
+  if (!small) return true;
+  const Result<bool> empty = finish_here((*small)->is_empty());
+  return !empty || !*empty;
 }
 
 Result<std::unique_ptr<LmdbBodies>> LmdbBodies::open(std::filesystem::path folder, Platform platform) {

@@ -20,7 +20,8 @@ class LmdbBodies final : public BodyStore {
   // LMDB finds room for a body up to this size in a file that is in use, and reading it as a whole is cheap.
   static constexpr std::size_t kMaxSmallBytes = std::size_t{64} << 10;
 
-  // Whether there is a table in the folder, so that FileBodies alone would not see all bodies.
+  // Whether there are bodies in a table of the folder, so that FileBodies alone would not see them all; also where that
+  // table cannot be read. Waits for the disk.
   static bool has_written(const std::filesystem::path& folder);
 
   // Makes the folder if it is not there.

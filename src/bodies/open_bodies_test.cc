@@ -83,9 +83,19 @@ TEST(OpenBodies, OpensAFolderAgain) {
 
 TEST(OpenBodies, DoesNotOpenAsFilesWhatHasATableBesideThem) {
   const test::TemporaryDirectory folder;
-  ASSERT_TRUE(open_bodies("lmdb:" + folder.path().string(), test::executor()));
+  auto store = open_bodies("lmdb:" + folder.path().string(), test::executor());
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(run((*store)->write("k", Body{"x", {}})));
   EXPECT_THAT(refusal("file:" + folder.path().string()),
               AllOf(HasSubstr("invalid: "), HasSubstr("open it as lmdb:" + folder.path().string())));
+}
+
+TEST(OpenBodies, OpensAsFilesWhatSomebodyHasOpenedWithATableAndNotWrittenTo) {
+  const test::TemporaryDirectory folder;
+  ASSERT_TRUE(open_bodies("lmdb:" + folder.path().string(), test::executor()));
+  auto store = open_bodies("file:" + folder.path().string(), test::executor());
+  ASSERT_TRUE(store) << to_string(store.error());
+  EXPECT_TRUE(run((*store)->list({}, 10))->entries.empty());
 }
 
 TEST(OpenBodies, CompletesAUriWithWhatTheEnvironmentAndTheWorkingFolderSay) {

@@ -1533,6 +1533,16 @@ def gc_deletes_nothing_that_belongs_to_another_table(cli, table):
     )
 
 
+def a_stranger_who_opens_files_as_a_table_leaves_them_to_their_owner(cli):
+    owner = unnamed(cli, FACETHEORY_TABLE="lmdb:theirs", FACETHEORY_BODIES="file:shared")
+    owner.publish("/x", body=b"theirs")
+    stranger = unnamed(cli, FACETHEORY_TABLE="lmdb:mine", FACETHEORY_BODIES="lmdb:shared")
+    stranger("table", "create").is_("done")
+    stranger("gc", "--grace", "0").is_("failed", 1).says("belong")
+    same(owner.plain("get", "/x").out, b"theirs")
+    owner("gc", "--grace", "0").is_("done", bodies_seen=1)
+
+
 def bodies_can_be_adopted(cli):
     owner = cli.with_environment(FACETHEORY_TABLE="lmdb:theirs")
     owner.publish("/x", body=b"theirs")
