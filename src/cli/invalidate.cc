@@ -18,7 +18,7 @@ namespace {
 // These say whom an invalidation reaches, in the words of the answer.
 const std::string kReachesMarks =
     "gateways and commands of facetheory, at once or within their pointer_ttl; not readers that know only "
-    "META: "
+    "META, nor for good a page whose META claims a time to come and that nobody asks for until then: "
     "--every-page reaches them";
 const std::string kReachesSome =
     "gateways and commands of facetheory, and of readers that know only META those of the pages seen so far";

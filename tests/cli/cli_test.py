@@ -953,7 +953,9 @@ def pages_without_a_tenant_are_found_by_their_tags_without_one(cli):
 def the_answer_says_whom_an_invalidation_reaches(cli):
     cli.publish("/x", "--tag", "news")
     for words in (["--tag", "news"], ["--tag", "news", "--purge"], ["--whole-tenant", "acme"]):
-        same("not readers that know only META" in cli("invalidate", *words)["reaches"], True)
+        reaches = cli("invalidate", *words)["reaches"]
+        same("not readers that know only META" in reaches, True)
+        same("META claims a time to come and that nobody asks for until then: --every-page" in reaches, True)
     cli("invalidate", "--tag", "news", "--every-page").is_("invalidated", reaches="every reader", untold=0)
     same("reaches" in cli("invalidate", "/x"), False)
 
