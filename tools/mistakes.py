@@ -1130,8 +1130,8 @@ MISTAKES = [
     Mistake(
         "overlooking the variable that names the form of pointers",
         "bodies/open_bodies.cc",
-        "if (!named) return PointerForm::complete;",
-        "if (!named || named) return PointerForm::complete;",
+        'if (!named) return ChosenPointers{"complete", "the default"};',
+        'if (!named || named) return ChosenPointers{"complete", "the default"};',
         (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
     ),
     Mistake(

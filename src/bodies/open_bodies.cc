@@ -68,30 +68,36 @@ std::optional<PointerForm> pointer_form(std::string_view name) {
   return std::nullopt;
 }
 
+constexpr const char* kPointersVariable = "FACETHEORY_ISR_POINTERS";
+
 // What the URI says after its '?', or the environment where it says nothing.
-Result<PointerForm> parse_pointers(std::string_view uri, const Environment& environment) {
+Result<ChosenPointers> parse_pointers(std::string_view uri, const Environment& environment) {
   constexpr std::string_view kOption = "pointers=";
   const std::size_t question = uri.find('?');
   if (question != std::string_view::npos) {
     const std::string_view option = uri.substr(question + 1);
-    const auto form =
-        option.starts_with(kOption) ? pointer_form(option.substr(kOption.size())) : std::nullopt;
-    if (form) return *form;
+    const std::string_view named = option.substr(std::min(kOption.size(), option.size()));
+    if (option.starts_with(kOption) && pointer_form(named))
+      return ChosenPointers{std::string(named), std::string(uri.substr(question))};
     return malformed(
         uri, "\"?" + std::string(option) + "\" is no option; write ?pointers=complete or ?pointers=relative");
   }
-  const auto named = environment.get("FACETHEORY_ISR_POINTERS");
-  if (!named) return PointerForm::complete;
-  if (const auto form = pointer_form(*named)) return *form;
+  auto named = environment.get(kPointersVariable);
+  if (!named) return ChosenPointers{"complete", "the default"};
+  if (pointer_form(*named)) return ChosenPointers{*std::move(named), kPointersVariable};
   return Error{ErrorCode::invalid,
-               "FACETHEORY_ISR_POINTERS is \"" + *named + "\"; write complete or relative"};
+               std::string(kPointersVariable) + " is \"" + *named + "\"; write complete or relative"};
+}
+
+bool names_s3(std::string_view uri) {
+  return uri == "s3:" || uri.starts_with("s3:?") || uri.starts_with(kS3Prefix);
 }
 
 Result<S3Location> parse_location(std::string_view uri, const Environment& environment) {
   S3Location location;
   const auto pointers = parse_pointers(uri, environment);
   if (!pointers) return pointers.error();
-  location.pointers = *pointers;
+  location.pointers = *pointer_form(pointers->form);
   uri = uri.substr(0, uri.find('?'));
   if (uri == "s3:" || uri == kS3Prefix) {
     auto bucket = environment.get("FACETHEORY_ISR_BUCKET");
@@ -143,7 +149,7 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
     return as_store(std::move(*store));
   }
 
-  if (uri == "s3:" || uri.starts_with("s3:?") || uri.starts_with(kS3Prefix)) {
+  if (names_s3(uri)) {
     auto location = parse_location(uri, platform.environment);
     if (!location) return location.error();
     auto endpoint = resolve_endpoint("s3", platform.environment);
@@ -167,6 +173,14 @@ std::string complete_bodies_uri(const std::string& uri, const Environment& envir
     if (uri.starts_with(scheme)) return std::string(scheme) + whole_path(uri.substr(scheme.size()));
   }
   return uri;
+}
+
+Result<std::optional<ChosenPointers>> chosen_pointers(const std::string& uri,
+                                                      const Environment& environment) {
+  if (!names_s3(uri)) return std::optional<ChosenPointers>();
+  auto chosen = parse_pointers(uri, environment);
+  if (!chosen) return chosen.error();
+  return std::optional(*std::move(chosen));
 }
 
 }  // namespace facetheory

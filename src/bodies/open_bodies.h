@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "facetheory/base/platform.h"
@@ -23,5 +24,14 @@ Result<std::unique_ptr<BodyStore>> open_bodies(std::string uri, const boost::asi
 
 // The same store's URI as it is whoever uses it, from wherever: with what variables gave, with the whole path.
 std::string complete_bodies_uri(const std::string& uri, const Environment& environment);
+
+// How the rows of a body store in S3 name bodies, "complete" or "relative" (s3_bodies.h), and what says so:
+// "?pointers=relative", "FACETHEORY_ISR_POINTERS" or "the default". Empty: it is another store, which has one form.
+// `invalid`: what says so says something else, and opening would be refused.
+struct ChosenPointers {
+  std::string form;
+  std::string why;
+};
+Result<std::optional<ChosenPointers>> chosen_pointers(const std::string& uri, const Environment& environment);
 
 }  // namespace facetheory

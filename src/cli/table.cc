@@ -1,4 +1,6 @@
 // facetheory table create | describe
+#include "facetheory/base/environment.h"
+#include "facetheory/bodies/open_bodies.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
 
@@ -9,7 +11,11 @@ namespace {
 Fields chosen(Session& session) {
   Fields fields{Field{"table_by", session.stores().table.why}, Field{"bodies", session.bodies_name()},
                 Field{"bodies_by", session.stores().bodies.why}};
-  const std::string trouble = trouble_between(session.stores());
+  std::string trouble = trouble_between(session.stores());
+  const auto pointers = chosen_pointers(session.stores().bodies.uri, Environment::of_process());
+  if (!pointers && trouble.empty()) trouble = pointers.error().message;
+  if (pointers && *pointers)
+    append(fields, {Field{"pointers", (*pointers)->form}, Field{"pointers_by", (*pointers)->why}});
   if (!trouble.empty()) add(fields, Field{"trouble", trouble});
   return fields;
 }
@@ -60,21 +66,26 @@ class Describe final : public Command {
  public:
   std::string name() const override { return "table describe"; }
   CommandHelp help() const override {
-    return {
-        .summary = "Shows which table is used, and its state.",
-        .about =
-            "Shows the URI that opens the table, by what it was chosen (table_by: an option, a variable, "
-            "a line of the "
-            "configuration, the default), its status, how many rows it holds (DynamoDB counts "
-            "them every six "
-            "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
-            "`facetheory "
-            "gc` does. Likewise which bodies are used, and by what they were chosen; `trouble` is why "
-            "pages cannot be kept in these two.",
-        .examples = {"facetheory table describe --json"},
-        .outcomes = {
-            {"done", 0, "With uri, status, items, expires_rows, table_by, bodies, bodies_by, trouble."},
-            {"failed", 1, "The table cannot be reached; with uri, table_by, bodies, bodies_by, trouble."}}};
+    return {.summary = "Shows which table is used, and its state.",
+            .about =
+                "Shows the URI that opens the table, by what it was chosen (table_by: an option, a variable, "
+                "a line of the "
+                "configuration, the default), its status, how many rows it holds (DynamoDB counts "
+                "them every six "
+                "hours only), and whether it deletes rows past their `ttl` by itself; where it does not, "
+                "`facetheory "
+                "gc` does. Likewise which bodies are used, and by what they were chosen; of bodies in S3, "
+                "whether rows "
+                "name them with the prefix (pointers: complete) or without (relative), and what says so "
+                "(pointers_by). `trouble` is why pages cannot be kept in these two.",
+            .examples = {"facetheory table describe --json"},
+            .outcomes = {
+                {"done", 0,
+                 "With uri, status, items, expires_rows, table_by, bodies, bodies_by, pointers, pointers_by, "
+                 "trouble."},
+                {"failed", 1,
+                 "The table cannot be reached; with uri, table_by, bodies, bodies_by, pointers, pointers_by, "
+                 "trouble."}}};
   }
   void declare(Arguments&) override {}
   Answer run(Session& session) override {

@@ -1335,6 +1335,26 @@ def a_server_that_says_nothing_is_given_up_after_about_ten_seconds(cli):
         between(5, time.monotonic() - began, 20)
 
 
+def the_form_of_pointers_is_described_and_what_says_so(cli):
+    def described(bodies, **variables):
+        answer = unnamed(cli, FACETHEORY_TABLE="lmdb:t", FACETHEORY_BODIES=bodies, **variables)("table", "describe")
+        answer.is_("done")
+        return answer.fields.get("pointers"), answer.fields.get("pointers_by"), answer.fields.get("trouble")
+
+    unnamed(cli, FACETHEORY_TABLE="lmdb:t")("table", "create").is_("done")
+    variable = "FACETHEORY_ISR_POINTERS"
+    same(described("s3://b/p"), ("complete", "the default", None))
+    same(described("s3://b/p", **{variable: "relative"}), ("relative", variable, None))
+    same(described("s3://b/p?pointers=complete", **{variable: "relative"}), ("complete", "?pointers=complete", None))
+    for bodies in ("s3://b/p", "s3:"):
+        same(
+            described(bodies, FACETHEORY_ISR_BUCKET="b", **{variable: "short"}),
+            (None, None, f'{variable} is "short"; write complete or relative'),
+        )
+    same("?pointers=short" in described("s3://b/p?pointers=short")[2], True)
+    same(described("file:b", **{variable: "relative"}), (None, None, None))
+
+
 def the_protocol_works_on_dynamodb(cli):
     cli = cli.with_environment(
         FACETHEORY_TABLE="dynamodb:protocol-alone"
