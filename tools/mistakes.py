@@ -154,6 +154,12 @@ MISTAKES = [
         "",
     ),
     Mistake(
+        "hashing a request without the window of its page",
+        "isr/request_hash.cc",
+        'if (policy.revalidate) own.emplace("revalidate_seconds", std::to_string(policy.revalidate->count()));',
+        "",
+    ),
+    Mistake(
         "claiming a request for longer than a lease",
         "isr/claimed_request.cc",
         "request_hash(inputs), options_.lease,",
@@ -216,6 +222,7 @@ MISTAKES = [
         "    auto changed = co_await transact_repeatedly(isr, std::move(alone));\n"
         "    if (!changed) co_return std::move(changed).error();\n"
         "    if (std::holds_alternative<Committed>(changed->outcome)) co_return Invalidated{",
+        protocol("*/InvalidateTest.IsNotLostTo*/memory"),
     ),
     Mistake(
         "invalidating without a look at whether META appeared",

@@ -116,6 +116,22 @@ TEST(RequestHash, HasThePolicyWhateverTheCallersOwnInputsAreCalled) {
   }
 }
 
+TEST(RequestHash, TellsPagesAndPoliciesApart) {
+  const auto hash = [](const Page& page, const PublishPolicy& policy) {
+    return request_hash(request_inputs(page, policy, {}));
+  };
+  using std::chrono::seconds;
+  const Page page{.pk = "CACHE#0"};
+  const PublishPolicy policy{.revalidate = seconds(60), .history = 2, .ttl = seconds(600)};
+  const std::string same = hash(page, policy);
+  EXPECT_EQ(hash(page, policy), same);
+  EXPECT_NE(hash(Page{.pk = "CACHE#1"}, policy), same);
+  EXPECT_NE(hash(page, {.revalidate = seconds(61), .history = 2, .ttl = seconds(600)}), same);
+  EXPECT_NE(hash(page, {.revalidate = {}, .history = 2, .ttl = seconds(600)}), same);
+  EXPECT_NE(hash(page, {.revalidate = seconds(60), .history = 2, .ttl = seconds(601)}), same);
+  EXPECT_NE(hash(page, {.revalidate = seconds(60), .history = 3, .ttl = seconds(600)}), same);
+}
+
 TEST(RequestHash, TellsInputsApartThatLookAlikeWhenJoined) {
   EXPECT_NE(request_hash({{"a", "b\",\"c\":\"d"}}), request_hash({{"a", "b"}, {"c", "d"}}));
   EXPECT_NE(request_hash({{"a", ""}}), request_hash({{"", "a"}}));
