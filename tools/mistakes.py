@@ -1379,4 +1379,25 @@ MISTAKES = [
         "return false;",
         (("src/bodies/bodies_test", "--gtest_filter=OpenBodies*"),),
     ),
+    Mistake(
+        "never asking at the start what the servers promise",
+        "service/service_stores.cc",
+        "promises_->look();",
+        "",
+        (("tests/cli/doctor_test.py", "a gateway names the servers"),),
+    ),
+    Mistake(
+        "asking again and again whoever refuses to be asked",
+        "service/promise_watch.cc",
+        "return code == ErrorCode::unavailable || code == ErrorCode::ambiguous;",
+        "return true;",
+        (("src/service/service_test", "--gtest_filter=PromiseWatch*"),),
+    ),
+    Mistake(
+        "asking a table in a way that writes to it",
+        "bodies/store_checks.cc",
+        'Write write = Put{row("1", "never"), attr("pk").exists()};',
+        'Write write = Put{row("1", "never"), attr("pk").not_exists()};',
+        (("src/service/service_test", "--gtest_filter=PromiseWatch*"),),
+    ),
 ]

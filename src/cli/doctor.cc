@@ -11,9 +11,9 @@
 
 #include "facetheory/base/random.h"
 #include "facetheory/bodies/open_bodies.h"
+#include "facetheory/bodies/store_checks.h"
 #include "facetheory/cli/answers.h"
 #include "facetheory/cli/command.h"
-#include "facetheory/cli/store_checks.h"
 #include "facetheory/table/open_table.h"
 
 namespace facetheory {

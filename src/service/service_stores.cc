@@ -45,6 +45,8 @@ Result<void> ServiceStores::open(const Config& config) {
   folders_.watch("bodies", config.bodies);
   if (auto checked = check_table(); !checked) return checked;
   if (auto introduced = introduce_partners(config); !introduced) return introduced;
+  // The stores as they are: what is asked is no visitor's, and neither limits nor metrics are about it.
+  promises_.emplace(executor_, *table_, *bodies_, asked_servers(config.table, config.bodies), options_.clock);
   wrap(config);
   Isr isr{*table_, *bodies_, options_.clock};
   isr.names = names_;
@@ -122,6 +124,7 @@ Task<Result<void>> ServiceStores::probe_bodies() {
 void ServiceStores::check() {
   folders_.check();
   partners_->check_again();
+  promises_->check();
 }
 
 }  // namespace facetheory

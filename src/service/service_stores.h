@@ -1,5 +1,6 @@
 // ServiceStores: the table and the bodies that a configuration names, with all that stands between them and the engine:
-// limits for calls that hang, metrics and warnings, and watches over whose bodies and whose folders they are.
+// limits for calls that hang, metrics and warnings, and watches over whose bodies and whose folders they are, and over
+// what the servers promise.
 //
 // Opened once, before anything else uses it; then from any thread. For .cc files only, since it needs Asio.
 #pragma once
@@ -19,6 +20,7 @@
 #include "facetheory/metrics/metrics.h"
 #include "facetheory/service/folder_watch.h"
 #include "facetheory/service/partner_watch.h"
+#include "facetheory/service/promise_watch.h"
 #include "facetheory/service/service_options.h"
 #include "facetheory/site/config.h"
 #include "facetheory/table/limited_table.h"
@@ -46,7 +48,10 @@ class ServiceStores {
   void check();
   // Checks whose the bodies are at once.
   void check_whose_bodies() { partners_->check_now(); }
-  void end_checks() { partners_.reset(); }
+  void end_checks() {
+    promises_.reset();
+    partners_.reset();
+  }
 
   std::size_t table_writes_pending() const { return table_limits_.pending->count(); }
   std::size_t body_writes_pending() const { return body_limits_.pending->count(); }
@@ -68,6 +73,7 @@ class ServiceStores {
   std::unique_ptr<BodyStore> bodies_;
   StoreNames names_;
   std::optional<PartnerWatch> partners_;
+  std::optional<PromiseWatch> promises_;
   ReleasedBodies released_;
   std::optional<Isr> isr_;
   FolderWatch folders_;

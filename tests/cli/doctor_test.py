@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What `facetheory doctor` finds out about stores: those that are as they should be, and servers that keep one promise
-less.
+less; and what a gateway that starts says of these.
 
     doctor_test.py --facetheory build/release/facetheory [WORD...]
 """
@@ -10,6 +10,7 @@ import http.server
 import inspect
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ import boto3
 from botocore.config import Config
 
 import harness
-from harness import Cli, same
+from harness import Cli, Gateway, same
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "interop"))
@@ -421,6 +422,54 @@ def a_table_that_is_not_there_is_told_and_bodies_are_checked_nevertheless(cli, s
         finds(answer, "table", REACHED, "failed", text)
         same(checked(answer, "table")[0], [REACHED])
         same(checked(answer, "bodies"), (OF_BODIES, {}))
+
+
+# --- A gateway that starts ---
+
+
+def warnings_of_a_gateway(cli, *words, count):
+    """The first so many lines in which it says that a server lacks something; fewer, if it says no more in time."""
+    found = []
+    with Gateway(cli, "--origin", "http://127.0.0.1:1", *words) as gateway:
+        enough = threading.Timer(20 if count else 3, gateway.process.send_signal, [signal.SIGTERM])
+        enough.start()
+        for line in gateway.process.stderr:
+            if "does not keep what pages rely on" in line:
+                found.append(line)
+            if count and len(found) == count:
+                break
+        enough.cancel()
+    return found
+
+
+def a_gateway_names_the_servers_that_keep_one_promise_less_when_it_starts(cli, servers):
+    def spoil(operation, _):
+        return "UnknownOperationException" if operation == "TransactWriteItems" else None
+
+    with Spoiled(servers.dynamodb.endpoint, spoil) as server:
+        stores = ["--table", "dynamodb:asked", "--bodies", f"s3://{BUCKET}/asked"]
+        aws = cli.with_environment(**servers.dynamodb.environment(server.endpoint) | servers.s3rver.environment)
+        aws("table", "create", *stores).is_("done")
+        table, bodies = warnings_of_a_gateway(aws, *stores, count=2)
+        server.shutdown()
+    for line, texts in (
+        (table, ["dynamodb:asked", server.endpoint, "UnknownOperationException", "use a server that has Transact"]),
+        (bodies, [f"s3://{BUCKET}/asked", servers.s3rver.endpoint, "If-None-Match", "use a server that honours"]),
+    ):
+        for text in [*texts, "facetheory doctor"]:
+            if text not in line:
+                raise AssertionError(f"lacks {text!r}: {line}")
+    same(servers.s3rver.keys("asked/"), ["asked/facetheory-partner"])
+
+
+def a_gateway_says_nothing_of_servers_that_keep_what_they_promise(cli, servers):
+    aws = cli.with_environment(**servers.dynamodb.environment() | servers.moto.environment)
+    stores = ["--table", "dynamodb:kept", "--bodies", f"s3://{BUCKET}/kept"]
+    aws("table", "create", *stores).is_("done")
+    same(warnings_of_a_gateway(aws, *stores, count=0), [])
+    same(servers.moto.keys("kept/"), ["kept/facetheory-partner"])
+    rows = servers.dynamodb.client.scan(TableName="kept", ConsistentRead=True)["Items"]
+    same([row["pk"] for row in rows if "DOCTOR" in str(row["pk"])], [])
 
 
 def main():

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/table/table.h"
@@ -35,5 +37,11 @@ struct StoreCheck {
 // too.
 Task<std::vector<StoreCheck>> check_table(Table& table, std::string mark, std::int64_t ttl);
 Task<std::vector<StoreCheck>> check_bodies(BodyStore& bodies, std::string mark);
+
+// The few of these that guard one writer from another, for a gateway that starts. What a server lacks, with what
+// follows from it and the remedy; empty: nothing. An error: it could not be asked. A table that lacks nothing is not
+// written to: it is asked for writes that must be refused. In a body store one body is there for a moment.
+Task<Result<std::string>> lacks_of_table(Table& table, std::string mark, std::int64_t ttl);
+Task<Result<std::string>> lacks_of_bodies(BodyStore& bodies, std::string mark);
 
 }  // namespace facetheory

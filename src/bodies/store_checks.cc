@@ -1,4 +1,4 @@
-#include "facetheory/cli/store_checks.h"
+#include "facetheory/bodies/store_checks.h"
 
 #include <optional>
 #include <utility>
@@ -10,13 +10,13 @@ namespace facetheory {
 namespace {
 
 // What a store lists is looked through up to here: a million objects would take S3 a thousand requests.
-constexpr int kMostPages = 50;
-constexpr std::size_t kPageSize = 1000;
+constexpr int kMostListed = 50;
+constexpr std::size_t kListedAtOnce = 1000;
 
 // The checks of one store, as they come.
-class Checks {
+class StoreChecksMade {
  public:
-  explicit Checks(std::string store) : store_(std::move(store)) {}
+  explicit StoreChecksMade(std::string store) : store_(std::move(store)) {}
 
   void ok(std::string what) { add(std::move(what), CheckResult::ok, {}); }
   void warning(std::string what, std::string detail) {
@@ -48,12 +48,13 @@ class TableExamination {
   TableExamination(Table& table, std::string mark, std::int64_t ttl)
       : table_(table), mark_(std::move(mark)), ttl_(ttl) {}
 
-  Task<void> examine(Checks& checks);
+  Task<void> examine(StoreChecksMade& checks);
+  Task<Result<std::string>> lacks();
 
  private:
   // False: nothing more can be tried.
-  Task<bool> examine_basics(Checks& checks);
-  void describe(const Result<TableDescription>& description, Checks& checks);
+  Task<bool> examine_basics(StoreChecksMade& checks);
+  void describe(const Result<TableDescription>& description, StoreChecksMade& checks);
   Task<std::string> writes_and_reads();
   Task<std::string> reads_several();
   Task<std::string> honours_conditions();
@@ -88,6 +89,7 @@ class TableExamination {
 constexpr const char* kIgnoresConditions =
     "the server wrote a row although its condition does not hold, so that two workers would hold one lease; "
     "use a server that honours ConditionExpression";
+constexpr const char* kCommitsNevertheless = "the server wrote it nevertheless; ";
 constexpr const char* kHasNoTransactions =
     "pages with history, tags and idempotent requests are written in transactions; use a server that has "
     "TransactWriteItems, with conditions";
@@ -99,7 +101,7 @@ Task<Result<bool>> TableExamination::holds(std::string sk, std::string value) co
   co_return *stored == expected;
 }
 
-Task<void> TableExamination::examine(Checks& checks) {
+Task<void> TableExamination::examine(StoreChecksMade& checks) {
   if (!co_await examine_basics(checks)) co_return;
   std::string wrong = co_await writes_and_reads();
   const bool writes = wrong.empty();
@@ -120,7 +122,31 @@ Task<void> TableExamination::examine(Checks& checks) {
   checks.judge("rows are removed", std::move(wrong));
 }
 
-Task<bool> TableExamination::examine_basics(Checks& checks) {
+// Its partition is empty, so that no condition holds which asks for a row of it.
+Task<Result<std::string>> TableExamination::lacks() {
+  Write write = Put{row("1", "never"), attr("pk").exists()};
+  const auto written = co_await table_.write(std::move(write), Durability::machine);
+  if (!written) co_return written.error();
+  if (std::holds_alternative<Written>(*written)) {
+    [[maybe_unused]] const std::string removed = co_await removes();
+    co_return std::string(kIgnoresConditions);
+  }
+  std::vector<TransactItem> items{if_absent("2", "never"), Put{row("3", "never"), attr("pk").exists()}};
+  std::string once = token(3);
+  const auto outcome = co_await table_.transact(std::move(items), std::move(once));
+  if (!outcome) {
+    // It answers, and has just judged a row: what it does not understand is the transaction.
+    const ErrorCode code = outcome.error().code;
+    const bool not_understood = code == ErrorCode::invalid || code == ErrorCode::internal;
+    if (not_understood) co_return to_string(outcome.error()) + "; " + kHasNoTransactions;
+    co_return outcome.error();
+  }
+  if (std::holds_alternative<Cancelled>(*outcome)) co_return std::string();
+  [[maybe_unused]] const std::string removed = co_await removes();
+  co_return std::string(kCommitsNevertheless) + kHasNoTransactions;
+}
+
+Task<bool> TableExamination::examine_basics(StoreChecksMade& checks) {
   const std::string reached = "the table can be reached";
   const auto description = co_await table_.describe();
   if (!description || description->wrong_keys.empty()) {
@@ -134,7 +160,7 @@ Task<bool> TableExamination::examine_basics(Checks& checks) {
   co_return !description || description->wrong_keys.empty();
 }
 
-void TableExamination::describe(const Result<TableDescription>& description, Checks& checks) {
+void TableExamination::describe(const Result<TableDescription>& description, StoreChecksMade& checks) {
   if (!description) {
     remote_ = true;
     checks.warning("the table describes itself",
@@ -213,7 +239,7 @@ Task<std::string> TableExamination::cancels_whole_transactions() {
   const auto second = co_await holds("1", "never");
   if (!second) co_return to_string(second.error());
   if (std::holds_alternative<Committed>(*outcome) || *first || *second)
-    co_return std::string("the server wrote it nevertheless; ") + kHasNoTransactions;
+    co_return std::string(kCommitsNevertheless) + kHasNoTransactions;
   co_return "";
 }
 
@@ -252,13 +278,14 @@ class BodiesExamination {
  public:
   BodiesExamination(BodyStore& bodies, const std::string& mark) : bodies_(bodies), key_("doctor/" + mark) {}
 
-  Task<void> examine(Checks& checks);
+  Task<void> examine(StoreChecksMade& checks);
+  Task<Result<std::string>> lacks();
 
  private:
   Task<std::string> is_reached();
   Task<std::string> writes_and_reads();
   Task<std::string> writes_once();
-  Task<void> lists(Checks& checks);
+  Task<void> lists(StoreChecksMade& checks);
   Task<std::string> removes();
 
   static Body body(std::string bytes) {
@@ -273,7 +300,12 @@ class BodiesExamination {
   const std::string key_;
 };
 
-Task<void> BodiesExamination::examine(Checks& checks) {
+constexpr const char* kOverwrites =
+    "the server overwrites: it ignores `If-None-Match: *`. Keys are fresh, so that it takes two writers with "
+    "one "
+    "key to lose a body, but nothing guards against it; use a server that honours conditional writes";
+
+Task<void> BodiesExamination::examine(StoreChecksMade& checks) {
   std::string wrong = co_await is_reached();
   const bool reached = wrong.empty();
   checks.judge("the body store can be reached", std::move(wrong));
@@ -288,6 +320,18 @@ Task<void> BodiesExamination::examine(Checks& checks) {
   }
   wrong = co_await removes();
   checks.judge("bodies are removed", std::move(wrong));
+}
+
+Task<Result<std::string>> BodiesExamination::lacks() {
+  Body first = body("the first body");
+  const auto written = co_await bodies_.write(key_, std::move(first));
+  if (!written) co_return written.error();
+  Body second = body("the second body");
+  const auto again = co_await bodies_.write(key_, std::move(second));
+  [[maybe_unused]] const auto removed = co_await bodies_.remove(key_);
+  if (again) co_return std::string(kOverwrites);
+  if (again.error().code == ErrorCode::invalid) co_return std::string();
+  co_return again.error();
 }
 
 Task<std::string> BodiesExamination::is_reached() {
@@ -317,16 +361,14 @@ Task<std::string> BodiesExamination::writes_once() {
   const auto written = co_await bodies_.write(key_, std::move(other));
   if (!written && written.error().code == ErrorCode::invalid) co_return "";
   if (!written) co_return to_string(written.error());
-  co_return "the server overwrites: it ignores `If-None-Match: *`. Keys are fresh, so that it takes two writers "
-            "with one key to lose a body, but nothing guards against it; use a server that honours conditional "
-            "writes";
+  co_return kOverwrites;
 }
 
-Task<void> BodiesExamination::lists(Checks& checks) {
+Task<void> BodiesExamination::lists(StoreChecksMade& checks) {
   const std::string what = "a body is found in the list";
   std::optional<std::string> after;
-  for (int pages = 0; pages < kMostPages; ++pages) {
-    auto page = co_await bodies_.list(after, kPageSize);
+  for (int pages = 0; pages < kMostListed; ++pages) {
+    auto page = co_await bodies_.list(after, kListedAtOnce);
     if (!page) {
       checks.failed(what, to_string(page.error()) + "; `facetheory gc` cannot work without");
       co_return;
@@ -342,7 +384,7 @@ Task<void> BodiesExamination::lists(Checks& checks) {
     }
     after = std::move(page->next);
   }
-  checks.warning(what, "it is not among the first " + std::to_string(kMostPages * kPageSize) +
+  checks.warning(what, "it is not among the first " + std::to_string(kMostListed * kListedAtOnce) +
                            " bodies of the list; the others were not looked at");
 }
 
@@ -369,17 +411,27 @@ std::string_view name(CheckResult result) {
 }
 
 Task<std::vector<StoreCheck>> check_table(Table& table, std::string mark, std::int64_t ttl) {
-  Checks checks("table");
+  StoreChecksMade checks("table");
   TableExamination examination(table, std::move(mark), ttl);
   co_await examination.examine(checks);
   co_return checks.take();
 }
 
 Task<std::vector<StoreCheck>> check_bodies(BodyStore& bodies, std::string mark) {
-  Checks checks("bodies");
+  StoreChecksMade checks("bodies");
   BodiesExamination examination(bodies, mark);
   co_await examination.examine(checks);
   co_return checks.take();
+}
+
+Task<Result<std::string>> lacks_of_table(Table& table, std::string mark, std::int64_t ttl) {
+  TableExamination examination(table, std::move(mark), ttl);
+  co_return co_await examination.lacks();
+}
+
+Task<Result<std::string>> lacks_of_bodies(BodyStore& bodies, std::string mark) {
+  BodiesExamination examination(bodies, mark);
+  co_return co_await examination.lacks();
 }
 
 }  // namespace facetheory
