@@ -201,14 +201,14 @@ class BodiesRefuse(TableRefuses):
 
 
 class BodiesHang(TableHangs):
+    prepare = staticmethod(wait_until_stored)
+
     def __init__(self, s):
         super().__init__(s)
         self.relay = self.s.bodies_relay
 
 
 class BodyWritesHang(BodiesHang):
-    prepare = staticmethod(wait_until_stored)
-
     def begin(self, _):
         self.relay.hang_writes()
 
