@@ -11,6 +11,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 
+#include "facetheory/base/on_loop.h"
+
 namespace facetheory {
 
 class LoopBound {
@@ -33,13 +35,13 @@ class LoopBound {
   // of the strand is resumed within it, and is on its own executor again after the next await.
   bool stays_here() const { return loop_ && loop_->running_in_this_thread(); }
 
-  void check() const {
+  OnLoop check() const {
     if (!is_here()) [[unlikely]]
       used_elsewhere(what_);
+    return OnLoop();
   }
 
   // Passes also when the loop has ended: whatever waited on it is then destroyed by the thread that destroys the loop.
-  // it.
   void check_until_ended() const {
     if (!is_here() && !may_have_ended()) [[unlikely]]
       used_elsewhere(what_);

@@ -71,9 +71,9 @@ void Gateway::was_rendered_again(const ServerRequest& request, std::optional<Fre
 // Whatever the access log and the loop's metrics are told, they are told here, so that they too are used on this thread
 // alone.
 void Gateway::tell(AccessRecord record) {
-  loop_.check();
-  metrics_.answered(record.state, record.status, record.bytes, record.took);
-  if (record.cut_off != CutOff::no) metrics_.cut_off(record.cut_off);
+  const OnLoop here = loop_.check();
+  metrics_.answered(here, record.state, record.status, record.bytes, record.took);
+  if (record.cut_off != CutOff::no) metrics_.cut_off(here, record.cut_off);
   if (!parts_.on_answered) return;
   record.time = std::chrono::floor<std::chrono::milliseconds>(parts_.isr.clock.now() - record.took);
   parts_.on_answered(record);

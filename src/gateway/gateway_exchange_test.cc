@@ -203,5 +203,13 @@ TEST_F(GatewayDeathTest, EndsTheProgramWhenAnAnswerIsRememberedElsewhere) {
   EXPECT_DEATH(warm.remember(WarmKey{"/a"}, {}, WarmPage{}), kElsewhere);
 }
 
+TEST_F(GatewayDeathTest, EndsTheProgramWhenSpilledPagesAreUsedElsewhere) {
+  SpilledPages spilled(LoopBound::to_loop(loop_.get_executor(), "a gateway"), {});
+  EXPECT_DEATH(spilled.add("/a", WarmPage{}), kElsewhere);
+  EXPECT_DEATH((void)spilled.find("/a"), kElsewhere);
+  EXPECT_DEATH((void)spilled.has("/a"), kElsewhere);
+  EXPECT_DEATH(spilled.erase("/a"), kElsewhere);
+}
+
 }  // namespace
 }  // namespace facetheory

@@ -38,11 +38,11 @@ std::uint64_t hash_of(std::string_view key) {
 
 }  // namespace
 
-SpilledPages::SpilledPages(boost::asio::any_io_executor loop, SpillRoom room)
-    : loop_(std::move(loop)), room_(room) {}
+SpilledPages::SpilledPages(const LoopBound& loop, SpillRoom room) : loop_(loop), room_(room) {}
 SpilledPages::~SpilledPages() = default;
 
 bool SpilledPages::has(std::string_view key) const {
+  loop_.check();
   if (size() == 0) return false;
   const std::uint64_t hash = hash_of(key);
   if (index_->unwritten.contains(hash)) return true;
@@ -51,6 +51,7 @@ bool SpilledPages::has(std::string_view key) const {
 }
 
 void SpilledPages::add(std::string_view key, const WarmPage& page) {
+  loop_.check();
   const bool can_be_judged = page.stamp && page.moment.table_version && !page.valid_this_second_only;
   // Who waits for its render is known in memory alone.
   if (room_.file == nullptr || !can_be_judged || !page.needs_no_memory() || page.render_pending) return;
@@ -91,7 +92,7 @@ void SpilledPages::write() {
     for (const std::uint64_t hash : *hashes)
       here->move_to_file(hash, batch, place);
   };
-  auto written = [loop = loop_, tell](std::optional<std::uint64_t> place) {
+  auto written = [loop = loop_.executor(), tell](std::optional<std::uint64_t> place) {
     boost::asio::post(loop, [tell, place] { tell(place); });
   };
   if (!room_.file->write(batch_, std::move(written))) tell(std::nullopt);
@@ -145,6 +146,7 @@ std::string_view SpilledPages::record_of(std::uint64_t hash) {
 }
 
 std::optional<WarmPage> SpilledPages::find(std::string_view key) {
+  loop_.check();
   if (size() == 0) return std::nullopt;
   const std::string_view record = record_of(hash_of(key));
   if (record.empty()) return std::nullopt;
@@ -163,13 +165,14 @@ std::optional<WarmPage> SpilledPages::find(std::string_view key) {
 }
 
 void SpilledPages::erase(std::string_view key) {
+  loop_.check();
   if (size() == 0) return;
   const std::uint64_t hash = hash_of(key);
   index_->unwritten.erase(hash);
   index_->places.erase(hash);
 }
 
-// What is being written is not told to the new index.
+// What is being written is not told to the new index. Not checked, since it is also called before the loop begins.
 void SpilledPages::clear() {
   index_ = std::make_shared<Index>();
   batch_ = std::make_shared<std::string>();

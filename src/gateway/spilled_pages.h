@@ -2,8 +2,8 @@
 // memory, and finding a page again two microseconds; the long way takes many times as long.
 //
 // Those alone are spilled that can be told to be true later, by the rows that decided on them, and whose bodies lie on
-// a disk. What is found is as it was when it was remembered: WarmPages judges it anew. On its loop's thread only. For
-// .cc files only, since it needs Asio.
+// a disk. What is found is as it was when it was remembered: WarmPages judges it anew. On its loop's thread only, which
+// is checked wherever a page is looked for, added or erased. For .cc files only, since it needs Asio.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/base/open_file.h"
 #include "facetheory/gateway/spill_file.h"
 #include "facetheory/gateway/warm_page.h"
@@ -32,7 +32,7 @@ struct SpillRoom {
 
 class SpilledPages {
  public:
-  SpilledPages(boost::asio::any_io_executor loop, SpillRoom room);
+  SpilledPages(const LoopBound& loop, SpillRoom room);
   ~SpilledPages();
 
   bool has(std::string_view key) const;
@@ -76,7 +76,7 @@ class SpilledPages {
   void drop_oldest();
   std::uint32_t number_of(const std::shared_ptr<const OpenFile>& file);
 
-  const boost::asio::any_io_executor loop_;
+  const LoopBound loop_;
   const SpillRoom room_;
   std::shared_ptr<Index> index_ = std::make_shared<Index>();
   std::vector<std::shared_ptr<const OpenFile>> files_;  // Where bodies lie.

@@ -65,7 +65,7 @@ WarmPages::WarmPages(const LoopBound& loop, Engine& engine, const Isr& isr, Dura
       isr_(isr),
       pointer_ttl_(pointer_ttl),
       pages_(memory),
-      spilled_(loop.executor(), spill) {}
+      spilled_(loop, spill) {}
 
 void WarmPages::forget_all() {
   pages_.clear();

@@ -338,13 +338,14 @@ void add_process(Exposition& out, const std::string& version) {
 
 LoopMetrics::LoopMetrics() : requests_(tallies_of<decltype(requests_)>(kRequestBounds)) {}
 
-void LoopMetrics::answered(std::string_view state, int status, std::uint64_t bytes, Duration took) {
+void LoopMetrics::answered(OnLoop /*here*/, std::string_view state, int status, std::uint64_t bytes,
+                           Duration took) {
   requests_[index_of(kRequestStates, state)].add_alone(took);
   responses_[first_digit(status)].add_alone();
   bytes_.add_alone(bytes);
 }
 
-void LoopMetrics::cut_off(CutOff by) {
+void LoopMetrics::cut_off(OnLoop /*here*/, CutOff by) {
   cut_off_[static_cast<std::size_t>(by)].add_alone();
 }
 

@@ -14,6 +14,7 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/engine_counts.h"
+#include "facetheory/base/on_loop.h"
 #include "facetheory/base/store_observer.h"
 #include "facetheory/metrics/access_record.h"
 #include "facetheory/metrics/tally.h"
@@ -45,15 +46,15 @@ inline constexpr std::array<std::string_view, 16> kRegenerationOutcomes = {"publ
                                                                            "error",
                                                                            "other"};
 
-// What one event loop counts. On that loop's thread only.
+// What one event loop counts. On that loop's thread only, which whoever counts has checked.
 class alignas(kFarApart) LoopMetrics {
  public:
   LoopMetrics();
 
   // A request has ended. `status` 0: the client went away before there was an answer. `bytes` of the body, as sent.
-  void answered(std::string_view state, int status, std::uint64_t bytes, Duration took);
+  void answered(OnLoop here, std::string_view state, int status, std::uint64_t bytes, Duration took);
   // The same request's answer was cut off after it had begun.
-  void cut_off(CutOff by);
+  void cut_off(OnLoop here, CutOff by);
 
  private:
   friend class Metrics;

@@ -5,16 +5,20 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "facetheory/base/loop_bound.h"
 #include "facetheory/metrics/process_stats.h"
 
 #include "tests/support/script.h"
@@ -39,11 +43,19 @@ double value(const std::string& text, const std::string& series) {
   return -1;
 }
 
+OnLoop on_a_loop() {
+  boost::asio::io_context loop;
+  std::optional<OnLoop> here;
+  boost::asio::post(loop, [&] { here = LoopBound::to_loop(loop.get_executor(), "a test").check(); });
+  loop.run();
+  return *here;
+}
+
 // Something in every family.
 void count_everything(Metrics& metrics) {
   LoopMetrics& loop = metrics.add_loop();
   for (const std::string_view state : kRequestStates)
-    loop.answered(state, 200, 10, 3ms);
+    loop.answered(on_a_loop(), state, 200, 10, 3ms);
   for (const std::string_view outcome : kRegenerationOutcomes)
     metrics.regenerated(outcome, 20ms);
   metrics.origin("web").began();
@@ -72,15 +84,15 @@ TEST(Metrics, RequestsAreCountedByStateStatusSizeAndDuration) {
   Metrics metrics({.version = "1"});
   LoopMetrics& first = metrics.add_loop();
   LoopMetrics& second = metrics.add_loop();
-  first.answered("hit", 200, 1000, 100us);
-  first.answered("hit", 304, 0, 101us);
-  second.answered("hit", 200, 1000, 90s);
-  second.answered("miss", 503, 20, 250ms);
-  second.answered("pass", 0, 0, 1ms);
-  second.answered("brand-new", 777, 0, 1ms);
-  first.cut_off(CutOff::by_client);
-  second.cut_off(CutOff::by_client);
-  second.cut_off(CutOff::by_gateway);
+  first.answered(on_a_loop(), "hit", 200, 1000, 100us);
+  first.answered(on_a_loop(), "hit", 304, 0, 101us);
+  second.answered(on_a_loop(), "hit", 200, 1000, 90s);
+  second.answered(on_a_loop(), "miss", 503, 20, 250ms);
+  second.answered(on_a_loop(), "pass", 0, 0, 1ms);
+  second.answered(on_a_loop(), "brand-new", 777, 0, 1ms);
+  first.cut_off(on_a_loop(), CutOff::by_client);
+  second.cut_off(on_a_loop(), CutOff::by_client);
+  second.cut_off(on_a_loop(), CutOff::by_gateway);
   const std::string text = metrics.text();
   EXPECT_EQ(value(text, R"(facetheory_requests_total{state="hit"})"), 3);
   EXPECT_EQ(value(text, R"(facetheory_requests_total{state="miss"})"), 1);
@@ -301,9 +313,10 @@ TEST(Metrics, CountsExactlyOverSeveralThreadsWhileSomebodyScrapes) {
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&] {
       LoopMetrics& loop = metrics.add_loop();
+      const OnLoop here = on_a_loop();
       OriginMetrics& origin = metrics.origin("web");
       for (int i = 0; i < kTimes; ++i) {
-        loop.answered("hit", 200, 3, 1us);
+        loop.answered(here, "hit", 200, 3, 1us);
         table("get", i % 2 == 0 ? nullptr : &kFailure, 1us);
         metrics.regenerated("published", 1us);
         origin.began();
