@@ -22,10 +22,11 @@ Served not_shared() {
 }
 
 Served of_another(const ServeRequest& request, Served served) {
-  const Review review =
-      request.review ? request.review(*served.body, served.meta, PageState::fresh) : Review{};
+  const auto& reviewing = request.review_joined ? request.review_joined : request.review;
+  const Review review = reviewing ? reviewing(*served.body, served.meta, PageState::fresh) : Review{};
   if (review.suits && !review.shared) return not_shared();
   if (!review.suits) served.as = ServedAs::other;
+  served.joined = true;
   return served;
 }
 

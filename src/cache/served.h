@@ -42,6 +42,7 @@ struct Served {
   std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.
   Duration known_at{0};       // Where it is a hit: when its pointer was read; monotonic.
   bool no_room = false;       // Where it is live: it is known already that it will not be stored.
+  bool joined = false;        // Rendered, but not for this request, which has only waited for it.
 };
 
 }  // namespace facetheory

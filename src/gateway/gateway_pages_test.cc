@@ -84,6 +84,61 @@ TEST(GatewayPages, ManyRequestsForAMissingPageRenderItOnce) {
   EXPECT_EQ(bed.origin.count("/a"), 1U);
 }
 
+// What those are told of the cache who ask while the origin renders: the one for whom it does, and one who joins.
+struct Told {
+  std::string began = {};
+  std::string joined = {};
+};
+Told told_at_once(GatewayBed& bed, const std::string& target, const Headers& fields = {}) {
+  const std::size_t before = bed.origin.count(target);
+  bed.origin.hold(target);
+  auto began = std::async(std::launch::async, [&] { return bed.get(target, fields); });
+  EXPECT_TRUE(bed.origin.wait_for(target, before + 1));
+  auto joined = std::async(std::launch::async, [&] { return bed.get(target, fields); });
+  for (int i = 0; i < 2000 && bed.service->gauges().waiters < 2; ++i)
+    std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(bed.service->gauges().waiters, 2U);
+  bed.origin.let_go(target);
+  Told told{began.get().field("cache-status")};
+  told.joined = joined.get().field("cache-status");
+  return told;
+}
+
+TEST(GatewayPages, WhoeverJoinsARenderIsToldWhyTheOriginWasAskedAndThatItWasNotForThem) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\nmode = \"blocking\"\nclient_freshness = \"honour\"\n");
+  const Told missing = told_at_once(bed, "/a");
+  EXPECT_EQ(missing.began, "facetheory; fwd=uri-miss; fwd-status=200; stored; ttl=10");
+  EXPECT_EQ(missing.joined, "facetheory; fwd=uri-miss; collapsed; ttl=10");
+  bed.clock.advance(11s);
+  const Told stale = told_at_once(bed, "/a");
+  EXPECT_EQ(stale.began, "facetheory; fwd=stale; fwd-status=200; stored; ttl=10");
+  EXPECT_EQ(stale.joined, "facetheory; fwd=stale; collapsed; ttl=10");
+  const Told refused = told_at_once(bed, "/a", {{"Cache-Control", "no-cache"}});
+  EXPECT_EQ(refused.began, "facetheory; fwd=request; fwd-status=200; stored; ttl=10");
+  EXPECT_EQ(refused.joined, "facetheory; fwd=request; collapsed; ttl=10");
+}
+
+TEST(GatewayPages, WhoeverJoinsARenderOfAVariantIsToldSo) {
+  GatewayBed bed("[defaults]\nrevalidate = \"10s\"\n");
+  bed.origin.answer("/a", 200, {{"Vary", "Accept-Language"}}, "x");
+  EXPECT_EQ(bed.get("/a", {{"Accept-Language", "de"}}).state(), "miss");
+  const Told told = told_at_once(bed, "/a", {{"Accept-Language", "fr"}});
+  EXPECT_EQ(told.began, "facetheory; fwd=vary-miss; fwd-status=200; stored; ttl=10");
+  EXPECT_EQ(told.joined, "facetheory; fwd=vary-miss; collapsed; ttl=10");
+}
+
+TEST(GatewayPages, WhoeverJoinsARenderThatIsNotForThemIsToldThatNothingWasStored) {
+  GatewayBed bed;
+  bed.origin.answer("/validated", 200, {{"Cache-Control", "max-age=0"}}, "x");
+  const Told validated = told_at_once(bed, "/validated");
+  EXPECT_EQ(validated.began, "facetheory; fwd=uri-miss; fwd-status=200; stored; ttl=0");
+  EXPECT_EQ(validated.joined, "facetheory; fwd=uri-miss");
+  bed.origin.answer("/private", 200, {{"Cache-Control", "private"}}, "x");
+  const Told is_private = told_at_once(bed, "/private");
+  EXPECT_EQ(is_private.began, "facetheory; fwd=uri-miss; fwd-status=200");
+  EXPECT_EQ(is_private.joined, "facetheory; fwd=uri-miss");
+}
+
 TEST(GatewayPages, HostPathAndQueryMakeThePageAndTrackingDoesNot) {
   GatewayBed bed;
   EXPECT_EQ(bed.get("/a?x=1&utm_source=mail").body, "/a?x=1 1");

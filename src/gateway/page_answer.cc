@@ -37,19 +37,16 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
       status.detail = "table-unreachable";
       break;
     case ServedAs::wait_hit:
-      status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
-      status.collapsed = true;
-      status.ttl = age.fresh_for;
-      break;
     case ServedAs::miss:
-      status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
-      status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
-      status.stored = true;
       status.ttl = age.fresh_for;
-      break;
+      [[fallthrough]];
     default:
       status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
-      status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
+      // What the origin answered, and what became of that, only the request knows for which it was asked.
+      status.collapsed = served.joined;
+      if (!served.joined)
+        status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
+      status.stored = served.as == ServedAs::miss && !served.joined;
   }
   return status;
 }

@@ -124,9 +124,13 @@ Task<Result<Served>> PageVisit::ask_engine(Terms terms) {
     seen = fresh ? Forwarded::request : Forwarded::stale;
     return walk_.review(body, meta, state, asked_.rules, now);
   };
+  // That page did not stand there when this request came.
+  serve.review_joined = [this](const Body& body, const MetaRow& meta, PageState state) {
+    return walk_.review(body, meta, state, asked_.rules, parts_.isr.now());
+  };
   before_ = warm_.moment();
   auto served = co_await parts_.engine.serve(std::move(serve), std::move(renders));
-  if (served && seen) forwarded_ = seen;
+  if (seen) forwarded_ = seen;
   co_return served;
 }
 

@@ -239,8 +239,11 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAn
     co_return co_await pass("it varies by what the render was not told", Forwarded::vary_miss);
   state_ = name(served.as);
   reason_ = served.reason;
-  const int origin_status = live.noted_status().value_or(served.body->metadata.status);
-  ServerResponse response = unstored_head(served.body->metadata, forwarded, origin_status, served.retry_at);
+  CacheStatus status;
+  status.forwarded = forwarded;
+  status.collapsed = served.joined;
+  if (!served.joined) status.forwarded_status = live.noted_status().value_or(served.body->metadata.status);
+  ServerResponse response = unstored_head(served.body->metadata, status, served.retry_at);
   response.body = served.body->bytes;
   response.keep_alive = served.body;
   co_await send_hints(live);
@@ -371,7 +374,10 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
   if (!is_page || streaming.no_room) {
     state_ = name(ServedAs::uncached);
     reason_ = is_page ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
-    return unstored_head(page.metadata, streaming.forwarded, page.metadata.status, 0);
+    CacheStatus status;
+    status.forwarded = streaming.forwarded;
+    status.forwarded_status = page.metadata.status;
+    return unstored_head(page.metadata, status, 0);
   }
   state_ = name(served.as);
   reason_ = "it was rendered";
@@ -389,8 +395,8 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
 
 // --- everything else ----------------------------------------------------------------------------------------------
 
-ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, Forwarded forwarded,
-                                            int origin_status, std::int64_t retry_at) const {
+ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, const CacheStatus& status,
+                                            std::int64_t retry_at) const {
   ServerResponse response;
   response.status = metadata.status;
   if (!metadata.content_type.empty()) response.headers.add("Content-Type", metadata.content_type);
@@ -404,9 +410,6 @@ ServerResponse RequestAnswer::unstored_head(const BodyMetadata& metadata, Forwar
   }
   add_retry_after(response.headers, retry_at);
   response.headers.add("Via", via(minor_version));
-  CacheStatus status;
-  status.forwarded = forwarded;
-  status.forwarded_status = origin_status;
   add_cache_status(response.headers, status, state_);
   return response;
 }

@@ -60,7 +60,7 @@ class RequestAnswer {
   ServerResponse head_of(LiveHead head, const Headers& may_vary, const Streaming& streaming);
 
   // --- everything else ---
-  ServerResponse unstored_head(const BodyMetadata& metadata, Forwarded forwarded, int origin_status,
+  ServerResponse unstored_head(const BodyMetadata& metadata, const CacheStatus& status,
                                std::int64_t retry_at) const;
   Task<void> pass(std::string reason, Forwarded forwarded);
   Task<void> refuse(int status, std::string why, std::int64_t retry_at = 0, std::string allow = {});

@@ -8,6 +8,7 @@ On a shared LMDB folder, and on DynamoDB Local with s3rver for bodies. STAMPEDE_
 take 10 s each, which takes minutes.
 """
 import asyncio
+import collections
 import os
 import time
 
@@ -70,6 +71,9 @@ def a_missing_page_is_rendered_once(s, store):
     counted = pages_of(crowd.answers(), {1})
     same(s.origin.count("/page"), 1, "renders")
     same(by_state(counted), {"miss": CLIENTS // 4, "wait-hit": CLIENTS - CLIENTS // 4}, "states")
+    told = collections.Counter(answer.fields["cache-status"].partition("; ttl=")[0] for answer in crowd.answers())
+    first, joined = "facetheory; fwd=uri-miss; fwd-status=200; stored", "facetheory; fwd=uri-miss; collapsed"
+    same(told, {first: 1, joined: CLIENTS - 1}, "what they are told of the cache")
     theirs = pages_of(crowd.answers_of([g for g in gateways if g.name == rendering]), {1})
     same(by_state(theirs), {"miss": CLIENTS // 4}, "states of those whose gateway rendered")
     same(total(gateways, "facetheory_regenerations_total", outcome="published"), 1, "published")
