@@ -68,6 +68,7 @@ Task<Result<Served>> Engine::State::serve(std::shared_ptr<State> self, ServeRequ
 Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer renderer) {
   const Duration came = parts_.isr.clock.monotonic();
   std::optional<Duration> deadline;  // The waiting ends then, however often the page changes hands.
+  std::shared_ptr<Turns::Place> lost_place;
   for (;;) {
     auto pointer = co_await parts_.memory->look_up(request.page, request.tags);
     if (!pointer) {
@@ -100,9 +101,10 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
                                                               *storing_rests);
     }
     if (!deadline) deadline = parts_.isr.clock.monotonic() + request.policy.wait_limit;
-    Waiting waiting(parts_, WaitingRequest{request, renderer, *pointer, why, came, *deadline});
+    Waiting waiting(parts_, WaitingRequest{request, renderer, *pointer, why, came, *deadline, lost_place});
     Waited waited = co_await waiting.run();
     if (auto* served = std::get_if<Result<Served>>(&waited)) co_return std::move(*served);
+    lost_place = std::get<LookAgain>(std::move(waited)).lost_place;
   }
 }
 

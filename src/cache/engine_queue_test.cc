@@ -169,6 +169,22 @@ TEST_F(EngineQueueTest, WhoJoinsAQueuedRenderOfTheBackgroundBringsItForward) {
   EXPECT_EQ(order_, "/b/c/a");
 }
 
+// As where the loop that refreshes leases was busy for longer than a lease is long.
+TEST_F(EngineQueueTest, AFlightThatLostItsLeaseKeepsItsPlace) {
+  begin();
+  Asked second = ask(*busy_, of("/second", 3600s), behind_a_gate());
+  ASSERT_TRUE(queue_is(1));
+  Asked third = ask(*busy_, of("/third", 3600s), renderer());
+  ASSERT_TRUE(queue_is(2));
+  clock_.advance(kDefaultLease + 1s);
+  ASSERT_TRUE(eventually([&] { return busy_->counters().leases_lost == 1 && renders_ == 2; }));
+  ASSERT_TRUE(queue_is(2));
+  gate_.set();
+  EXPECT_EQ(second.get(), "miss: page 2");
+  EXPECT_EQ(first_.get(), "miss: page 3");
+  EXPECT_EQ(third.get(), "miss: page 4");
+}
+
 TEST_F(EngineQueueTest, WhoDoesNotWaitAtAllWantsThePageForTheNextOne) {
   begin();
   EXPECT_EQ(serving(*busy_, of("/page", 0s), renderer()), "error: the page could not be rendered in time");

@@ -39,6 +39,8 @@ struct Errand {
   bool just_read = false;  // The pointer was read for this errand, not known from before.
   // How long whoever boards waits for it; monotonic. Empty: nobody waits, it flies in the background.
   std::optional<Duration> waits_until = {};
+  // A flight of this page had its turn here, and has to be begun again; null: none had.
+  std::shared_ptr<Turns::Place> lost_place = {};
 };
 
 // What all flights of an engine share.

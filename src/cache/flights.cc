@@ -49,8 +49,10 @@ Boarding Flights::board(Errand errand) {
       boarding.may_be_published = slot->render.has_ended(lock);
     } else {
       const Duration patience = std::max<Duration>(request.policy.wait_limit, kBackgroundPatience);
-      slot = std::make_shared<Flight>(shared_.mutex, request, shared_.isr.clock.monotonic(),
-                                      Turns::place(patience));
+      auto place = errand.lost_place ? shared_.turns->place_again(patience, *errand.lost_place)
+                                     : Turns::place(patience);
+      slot =
+          std::make_shared<Flight>(shared_.mutex, request, shared_.isr.clock.monotonic(), std::move(place));
       slot->due = slot->began + kStoresLimit;
     }
     boarding.flight = flight = slot;

@@ -2,6 +2,7 @@
 // needs Asio.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "facetheory/cache/page_memory.h"
 #include "facetheory/cache/serve_request.h"
 #include "facetheory/cache/served.h"
+#include "facetheory/cache/turns.h"
 #include "facetheory/isr/regenerate_options.h"
 #include "facetheory/isr/rows.h"
 
@@ -30,10 +32,15 @@ struct WaitingRequest {
   const WaitForRender& why;
   Duration came{0};
   Duration deadline{0};  // The waiting ends then.
+  // Where the flight stood that came to nothing when the page changed hands; null: there was none.
+  const std::shared_ptr<Turns::Place>& lost_place;
 };
 
 // The page has changed hands while it was waited for: its pointer is to be read again.
-struct TryAgain {};
+struct TryAgain {
+  // The flight that came to nothing stood here; null: there was none.
+  std::shared_ptr<Turns::Place> lost_place = {};
+};
 // What becomes of waiting for a render.
 using Waited = std::variant<Result<Served>, TryAgain>;
 

@@ -17,6 +17,8 @@ Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer rend
   std::stop_source stop;
   const std::stop_callback when_lost(context.lost, [stop]() mutable { stop.request_stop(); });
   context.lost = stop.get_token();
+  std::stop_source over_limit;
+  context.late = over_limit.get_token();
   std::optional<Result<Rendered>> rendered;
   std::exception_ptr thrown;
   bool late = false;
@@ -32,6 +34,7 @@ Task<Result<Rendered>> render_within(Clock& clock, Duration limit, Renderer rend
     const bool over = co_await clock.wait_for(limit);
     if (!over || rendered || thrown) co_return;
     late = true;
+    over_limit.request_stop();
     stop.request_stop();
   };
   Task<void> first = render();

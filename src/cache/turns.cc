@@ -18,9 +18,11 @@ constexpr std::chrono::milliseconds kBetweenSearches{250};
 // How long nobody waits for what holds a turn until one of those that are reserved is given instead of it. A server
 // sees within less than that who has left.
 constexpr std::chrono::milliseconds kSettled{300};
-// Whoever came lately finds out by itself whether that time has passed: nothing else may happen for long.
+// Whoever came lately finds out by itself whether that time has passed: nothing else may happen for long. Those in
+// front look again and again. Those who would get none of the reserved turns look only once: where thousands come at
+// once they would keep the loop from what is under way there, and leases from being refreshed.
 constexpr std::chrono::milliseconds kBetweenChecks{100};
-constexpr int kChecks = 10;
+constexpr std::chrono::seconds kLately{1};
 constexpr std::chrono::seconds kBeyondPatience{1};  // Passes between two checks then.
 
 }  // namespace
@@ -46,6 +48,7 @@ class Turns::Place {
   // It has a turn, and nobody has waited for what is done since then.
   std::optional<Duration> unwaited_since = {};
   std::uint64_t number = 0;
+  bool keeps_number = false;       // When it enters next.
   std::shared_ptr<Event> changed;  // Set when it is queued no more.
 };
 
@@ -73,6 +76,14 @@ std::shared_ptr<Turns::Place> Turns::place(Duration patience) {
   return std::make_shared<Place>(patience);
 }
 
+std::shared_ptr<Turns::Place> Turns::place_again(Duration patience, const Place& lost) {
+  auto again = place(patience);
+  const std::lock_guard lock(mutex_);
+  again->number = lost.number;
+  again->keeps_number = again->number != 0;
+  return again;
+}
+
 Task<std::shared_ptr<void>> Turns::take(std::shared_ptr<Place> place) {
   const std::shared_ptr<void> turn = std::make_shared<Turn>(shared_from_this(), place);
   const Duration came = clock_.monotonic();
@@ -82,11 +93,12 @@ Task<std::shared_ptr<void>> Turns::take(std::shared_ptr<Place> place) {
     if (!enter(place)) co_return nullptr;
     changed = place->changed;
   }
-  for (int checks = 0; changed; ++checks) {
-    const Duration left = came + place->patience - clock_.monotonic();
+  while (changed) {
+    const Duration so_far = clock_.monotonic() - came;
     // Who is waited for stays beyond that, but may become one who is not.
-    const Duration at_most = left > Duration(0) ? left : kBeyondPatience;
-    co_await changed->wait(clock_, checks < kChecks ? std::min<Duration>(kBetweenChecks, at_most) : at_most);
+    Duration wait = so_far < place->patience ? place->patience - so_far : kBeyondPatience;
+    if (so_far < kLately) wait = std::min(wait, is_in_front(*place) ? kBetweenChecks : kLately - so_far);
+    co_await changed->wait(clock_, wait);
     if (!still_queues(*place, came)) changed = nullptr;
   }
   {
@@ -112,8 +124,21 @@ bool Turns::still_queues(Place& place, Duration came) {
   return queued;
 }
 
+// Whether it may be among those who get the turns that are reserved.
+bool Turns::is_in_front(const Place& place) const {
+  const std::lock_guard lock(mutex_);
+  auto each = waited_for_.begin();
+  for (int before = 0; before <= reserved_ && each != waited_for_.end(); ++before, ++each) {
+    if (each->second.get() == &place) return true;
+  }
+  return false;
+}
+
 // False: it has no turn and will not get one.
 bool Turns::enter(const std::shared_ptr<Place>& place) {
+  const bool is_queued = waited_for_.contains(place->number) || background_.contains(place->number);
+  const bool comes_again = std::exchange(place->keeps_number, false) && !is_queued;
+  if (!comes_again) place->number = ++last_number_;
   const bool waited_for = place->wanted == Wanted::by_waiters;
   if (has_room(place->wanted) && waited_for_.empty() && (waited_for || background_.empty())) {
     give(*place);
@@ -126,13 +151,12 @@ bool Turns::enter(const std::shared_ptr<Place>& place) {
     send_away(*place, false, nobody);
     return false;
   }
-  if (too_late || queue_of(*place).size() >= most_queued_) {
+  if (!comes_again && (too_late || queue_of(*place).size() >= most_queued_)) {
     send_away(*place, waited_for, nobody);
     return false;
   }
   place->state = Place::State::queued;
   place->since = now;
-  place->number = ++last_number_;
   place->changed = std::make_shared<Event>();
   queue_of(*place).emplace(place->number, place);
   return true;

@@ -9,8 +9,9 @@
 // together: a turn given to one who is about to leave is lost.
 //
 // The queue is bounded. Who would not come to a turn before all its waiters have lost patience, as far as the length of
-// the queue and the turns of late tell, is refused at once. The class has more than 25 members because queue, turns and
-// the estimate change together, under one mutex.
+// the queue and the turns of late tell, is refused at once. Whoever had a turn, and has to begin again, is not refused
+// when it comes. The class has more than 25 members because queue, turns and the estimate change together, under one
+// mutex.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +47,9 @@ class Turns : public std::enable_shared_from_this<Turns> {
   class Place;
   // `patience`: how long it queues without a waiter.
   static std::shared_ptr<Place> place(Duration patience);
+  // For whoever begins again what was to be done in the turn of `lost`, and came to nothing through nobody's fault:
+  // the first turn that it takes is before those of all who came later than that one.
+  std::shared_ptr<Place> place_again(Duration patience, const Place& lost);
 
   // Says who wants it from now on. `until`: when the last of its waiters gives up; monotonic.
   void want(const std::shared_ptr<Place>& place, Wanted wanted, Duration until = Duration(0));
@@ -69,6 +73,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   class Turn;
 
   void leave(const std::shared_ptr<Place>& place);
+  bool is_in_front(const Place& place) const;
   bool still_queues(Place& place, Duration came);
 
   // These are called with mutex_ held.

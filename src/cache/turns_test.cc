@@ -1,5 +1,6 @@
 #include "facetheory/cache/turns.h"
 
+#include <algorithm>
 #include <future>
 #include <mutex>
 #include <string>
@@ -52,8 +53,17 @@ class TurnsTest : public testing::Test {
 
   // Comes, and is where it is going to be: it has its turn, queues or was sent away.
   VisitorPointer comes(std::string name, Wanted wanted, Duration patience = 3600s) {
+    return comes_to(Turns::place(30s), std::move(name), wanted, patience);
+  }
+  // Begins once more what came to nothing in that one's turn.
+  VisitorPointer comes_again(const VisitorPointer& lost, std::string name) {
+    return comes_to(turns_->place_again(30s, *lost->place), std::move(name), kWaiters, 3600s);
+  }
+  VisitorPointer comes_to(std::shared_ptr<Turns::Place> place, std::string name, Wanted wanted,
+                          Duration patience) {
     auto visitor = std::make_shared<Visitor>();
     visitor->name = std::move(name);
+    visitor->place = std::move(place);
     turns_->want(visitor->place, wanted, clock_.monotonic() + patience);
     const std::size_t before = turns_->queued() + came().size();
     visitor->ended = test::start(visit(visitor));
@@ -115,6 +125,33 @@ TEST_F(TurnsTest, ComeInTheOrderInWhichTheyWereAskedFor) {
   ASSERT_TRUE(came_in_order({"first", "second", "third"}));
   comes("fourth", kWaiters);  // All were given back.
   EXPECT_TRUE(came_in_order({"first", "second", "third", "fourth"}));
+}
+
+TEST_F(TurnsTest, WhoeverBeginsAgainWhatCameToNothingGoesBeforeAllWhoCameLater) {
+  const auto first = comes("first", kWaiters);
+  const auto second = comes("second", kWaiters);
+  comes("third", kWaiters);
+  ends(first);
+  ASSERT_TRUE(came_in_order({"first", "second"}));
+  const auto again = comes_again(first, "first again");
+  ends(second);
+  ASSERT_TRUE(came_in_order({"first", "second", "first again"}));
+  ends(again);
+  EXPECT_TRUE(came_in_order({"first", "second", "first again", "third"}));
+}
+
+TEST_F(TurnsTest, WhoeverBeginsAgainHasAPlaceAlsoWhereTheQueueIsFull) {
+  make(1, 1);
+  const auto first = comes("first", kWaiters);
+  const auto second = comes("second", kWaiters);
+  ends(first);
+  ASSERT_TRUE(came_in_order({"first", "second"}));
+  comes("third", kWaiters);
+  comes_again(first, "first again");
+  comes_again(first, "twice");  // Its place is taken, so it comes as others do, and there is no room.
+  ASSERT_TRUE(came_in_order({"first", "second", "no twice"}));
+  ends(second);
+  EXPECT_TRUE(came_in_order({"first", "second", "no twice", "first again"}));
 }
 
 TEST_F(TurnsTest, WhoeverIsWaitedForGoesBeforeTheBackground) {
@@ -199,6 +236,18 @@ TEST_F(TurnsTest, AnEighthIsKeptForThoseWhoWaitWhileOthersAreHeldForNobody) {
   ends(visitors_[0]);
   ends(visitors_[1]);
   EXPECT_TRUE(eventually([&] { return turns_->queued() == 1; }));
+}
+
+TEST_F(TurnsTest, ThoseBehindManyOthersDoNotLookAgainAndAgain) {
+  make(8);
+  for (int i = 0; i < 7; ++i)
+    comes("rendered", kWaiters);
+  for (int i = 0; i < 20; ++i)
+    comes("queued", kWaiters);
+  ASSERT_TRUE(clock_.wait_for_sleepers(20));
+  const auto sleeps = clock_.sleeps();
+  EXPECT_EQ(std::count(sleeps.begin(), sleeps.end(), Duration(100ms)), 2);  // One turn is reserved.
+  EXPECT_EQ(std::count(sleeps.begin(), sleeps.end(), Duration(1s)), 18);
 }
 
 TEST_F(TurnsTest, AVisitorNeedNotWaitForTheBackgroundToEnd) {

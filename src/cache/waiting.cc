@@ -30,15 +30,16 @@ Task<Waited> Waiting::run() {
     Ride ridden = co_await ride(just_read);
     just_read = false;
     if (auto* served = std::get_if<Result<Served>>(&ridden)) co_return std::move(*served);
-    if (std::holds_alternative<TryAgain>(ridden)) co_return TryAgain{};
+    if (auto* again = std::get_if<TryAgain>(&ridden)) co_return std::move(*again);
     if (auto* none = std::get_if<NoneInTime>(&ridden))
       co_return co_await landing_.fall_back(std::move(none->failure));
   }
 }
 
 Task<Waiting::Ride> Waiting::ride(bool just_read) {
-  const Boarding boarding = flights_.board(Errand{waiting_.request, waiting_.renderer, waiting_.pointer,
-                                                  waiting_.why.rejected, just_read, waits_until()});
+  const Boarding boarding =
+      flights_.board(Errand{waiting_.request, waiting_.renderer, waiting_.pointer, waiting_.why.rejected,
+                            just_read, waits_until(), waiting_.lost_place});
   if (!boarding.flight) co_return NoneInTime{Error{ErrorCode::unavailable, "this process is about to end"}};
   // Nothing of the flight would be for this request, not even its failure.
   if (!waiting_.why.shared && !waiting_.why.when_failed && !boarding.began) co_return not_shared();
@@ -155,10 +156,11 @@ Task<Waiting::Ride> Waiting::ride_has_ended(const Boarding& boarding) {
                                                 std::holds_alternative<RequestInProgress>(*outcome));
   if ((useless || impatient) && in_time) co_return BoardAnother{};
   if (useless) co_return none_in_time();
-  // The lease was lost to an invalidation or a rollback: the page must be rendered again, as of now.
+  // The lease was lost to an invalidation or a rollback, or could not be refreshed in time: the page must be rendered
+  // again, as of now. Whoever waits keeps the place in the queue.
   const bool lost = outcome != nullptr && (std::holds_alternative<LeaseLost>(*outcome) ||
                                            std::holds_alternative<PublishRefused>(*outcome));
-  if (lost && in_time) co_return TryAgain{};
+  if (lost && in_time) co_return TryAgain{flight.place};
   // It was interrupted for the sake of whoever had begun it, who waits for no store any more.
   const bool interrupted =
       outcome != nullptr && std::holds_alternative<RenderFailed>(*outcome) && flight.render.was_taken_back();

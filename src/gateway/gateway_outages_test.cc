@@ -1,6 +1,8 @@
 // Whose page a visitor gets while a store is away, several event loops answer, and everybody asks at once; through a
 // whole gateway. tools/trial does the same with more of everything.
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -91,6 +93,35 @@ TEST(GatewayOutages, AVisitorGetsTheirOwnVariantWhileTheTableIsAway) {
   const Reply reply = bed.get("/a", {{"Accept-Language", "de"}});
   EXPECT_EQ(reply.body, "de");
   EXPECT_EQ(reply.field("x-facetheory-variant"), "");
+}
+
+// Its render was interrupted, and has no turn until the visitor has lost patience.
+TEST(GatewayOutages, AVisitorWhoseRenderLostItsLeaseIsNotToldThatTheOriginGaveNoAnswer) {
+  test::GatewayBed bed(
+      "[limits]\nrenders = 1\n[defaults]\nwait_limit = \"60s\"\n[[routes]]\npattern = \"/a\"\nlease = "
+      "\"2s\"\n[[routes]]\npattern = \"/b\"\nlease = \"1h\"\n");
+  bed.origin.hold("/a");
+  bed.origin.hold("/b");
+  auto waiting = std::async(std::launch::async, [&] { return bed.get("/a"); });
+  ASSERT_TRUE(bed.origin.wait_for("/a", 1));
+  auto other = std::async(std::launch::async, [&] { return bed.get("/b"); });
+  const auto one_is_queued = [&] {
+    for (int i = 0; i < 2000 && bed.service->gauges().queued_renders != 1; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return bed.service->gauges().queued_renders == 1;
+  };
+  EXPECT_TRUE(one_is_queued());
+  bed.clock.advance(std::chrono::seconds(3));
+  EXPECT_TRUE(bed.origin.wait_for("/b", 1));
+  EXPECT_TRUE(one_is_queued());
+  bed.clock.advance(std::chrono::seconds(60));
+  const Reply reply = waiting.get();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.body, "this page cannot be made at the moment\n");
+  EXPECT_NE(reply.field("retry-after"), "");
+  bed.origin.let_go("/a");
+  bed.origin.let_go("/b");
+  other.wait();
 }
 
 TEST(GatewayOutages, EveryVisitorGetsTheirOwnPageWhileNoBodyCanBeStored) {

@@ -182,6 +182,14 @@ void LiveAnswer::fail(AnswerFailure why) {
   readable_->set();
 }
 
+void LiveAnswer::interrupt() {
+  std::unique_lock lock(mutex_);
+  if (state_ != State::coming) return;
+  state_ = State::interrupted;
+  changed(std::move(lock));
+  readable_->set();
+}
+
 void LiveAnswer::refuse() {
   std::unique_lock lock(mutex_);
   if (state_ != State::coming) return;
@@ -283,6 +291,7 @@ std::optional<LiveAnswer::Next> LiveAnswer::take() {
       return LiveFailure{failure_};
     case State::let_go:
       return LiveFailure{too_slow()};
+    case State::interrupted:
     case State::outdated:
       break;
   }

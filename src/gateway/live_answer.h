@@ -3,8 +3,8 @@
 // The render gives and the client's request takes, each on a thread of its own. What was given stays in memory until it
 // is taken. A page that will be stored is not held up by a client that reads slowly: give() does not wait. Of an answer
 // that is for this client alone no more waits there than a client that reads well needs (give_in_time). The answer ends
-// by end(), fail() or refuse(), of which the first counts. What clients have not read of all of them is bounded
-// (LiveMemory). For .cc files only, since it needs Asio.
+// by end(), fail(), interrupt() or refuse(), of which the first counts. What clients have not read of all of them is
+// bounded (LiveMemory). For .cc files only, since it needs Asio.
 #pragma once
 
 #include <atomic>
@@ -99,7 +99,8 @@ class LiveAnswer {
   Task<bool> give_in_time(std::string_view piece);
   void end(Headers trailers);
   void fail(AnswerFailure why = {});
-  void refuse();  // Before anything was given.
+  void interrupt();  // It was given up, which is not the origin's failure.
+  void refuse();     // Before anything was given.
   // The status of the origin's answer, the last one of all renders: 304 where it has confirmed the page.
   void note_status(int status) { status_.store(status, std::memory_order_relaxed); }
 
@@ -131,6 +132,7 @@ class LiveAnswer {
     coming,
     ended,
     failed,
+    interrupted,  // Its render was cancelled.
     refused,
     let_go,    // Its client took too little of it.
     outdated,  // Another render has begun for the same client, and what this one gave was not taken.

@@ -108,6 +108,14 @@ TEST_F(LiveAnswerTest, WhoeverLeavesOrEndsGivesBackWhatItKept) {
   EXPECT_EQ(memory_->unread(), 0U);
 }
 
+TEST_F(LiveAnswerTest, WhoseRenderIsInterruptedHasNotFailed) {
+  const auto live = std::make_shared<LiveAnswer>(clock_, memory_);
+  live->interrupt();
+  live->fail();
+  EXPECT_TRUE(std::holds_alternative<LiveFailure>(test::run(live->next())));
+  EXPECT_FALSE(live->has_failed());
+}
+
 TEST_F(LiveAnswerTest, IsRefusedBeforeAnythingWasGiven) {
   const auto live = std::make_shared<LiveAnswer>(clock_, memory_);
   live->refuse();

@@ -114,8 +114,11 @@ class OriginRendering {
   }
   ~OriginRendering() {
     if (!live_ || ending_ == Ending::handed_over) return;
-    if (ending_ == Ending::failed) live_->fail(std::move(failure_));
-    live_->end({});  // Unless it has ended, or failed.
+    // Where the limit is over it is the origin that has not answered.
+    const bool is_late = ending_ == Ending::interrupted && context_.late.stop_requested();
+    if (ending_ == Ending::failed || is_late) live_->fail(std::move(failure_));
+    if (ending_ == Ending::interrupted) live_->interrupt();  // Unless it is late.
+    live_->end({});  // Unless it has ended, failed or was interrupted.
   }
 
   Task<Result<Rendered>> run() {
@@ -132,13 +135,12 @@ class OriginRendering {
         auto made = co_await take_body(*std::move(head));
         if (!made) co_return made;
         timing.answered(status);
-        if (ending_ == Ending::failed) ending_ = Ending::whole;
+        if (ending_ == Ending::interrupted) ending_ = Ending::whole;
         co_return made;
       }
       timing.answered(304);
       if (!previous) {
-        failure_ = not_modified_unasked();
-        co_return failure_.error;
+        co_return failed(not_modified_unasked());
       }
       // A cookie is for one client alone: the answer that has it is that client's, whole.
       const bool sets_cookie = head->headers.get("set-cookie").has_value();
@@ -168,16 +170,16 @@ class OriginRendering {
       HttpRequest copy = request;
       auto opened = co_await render_.origin->ask(std::move(copy));
       if (!opened) {
-        failure_ = no_answer(std::move(opened).error());
-        co_return failure_.error;
+        co_return failed(no_answer(std::move(opened).error()));
       }
       exchange_ = *std::move(opened);
       auto head = co_await read_final_head();
-      if (!head) failure_ = failure_of(*exchange_, head.error(), false);
       times_.received_at = epoch_seconds(clock_.now());
       const bool closed = !head && exchange_->was_closed_unanswered() && !hinted_ &&
                           clock_.monotonic() - began < kClosedAsItWasUsed;
-      if (!closed || attempt > 0) co_return head;
+      if (closed && attempt == 0) continue;
+      if (!head) co_return failed(failure_of(*exchange_, head.error(), false));
+      co_return head;
     }
   }
 
@@ -212,8 +214,7 @@ class OriginRendering {
     for (;;) {
       const auto piece = co_await exchange_->read();
       if (!piece) {
-        failure_ = failure_of(*exchange_, piece.error(), true);
-        co_return failure_.error;
+        co_return failed(failure_of(*exchange_, piece.error(), true));
       }
       if (piece->empty()) break;
       const bool fits = piece->size() <= render_.page_bytes - body.size();
@@ -255,6 +256,13 @@ class OriginRendering {
                             if (interrupted) live->fail();
                           });
     co_return nothing;
+  }
+
+  // The origin's failure, which the client is told of.
+  Error failed(AnswerFailure failure) {
+    ending_ = Ending::failed;
+    failure_ = std::move(failure);
+    return failure_.error;
   }
 
   // The page that is replaced, if the origin can be asked about it.
@@ -366,10 +374,14 @@ class OriginRendering {
   ExchangeTimes times_;                     // They belong to the last request.
   std::unique_ptr<HttpExchange> exchange_;  // So does this.
   bool hinted_ = false;                     // Something has come before the answer.
-  // How it ended: what is whole is all there, what was handed over the live answer gets from elsewhere.
-  enum class Ending { failed, whole, handed_over };
-  Ending ending_ = Ending::failed;
-  AnswerFailure failure_;  // Why it has.
+  enum class Ending {
+    interrupted,  // It was cancelled: the lease was lost, say, or the limit of renders was over.
+    failed,       // The origin did.
+    whole,        // All of it is there.
+    handed_over,  // The live answer gets it from elsewhere.
+  };
+  Ending ending_ = Ending::interrupted;
+  AnswerFailure failure_;  // Of the origin; as it is here, the limit was over.
 };
 
 }  // namespace

@@ -193,8 +193,9 @@ Task<RequestAnswer::Step> RequestAnswer::serve_live(PageVisit& visit, bool no_ro
 
 Task<void> RequestAnswer::serve_error(PageVisit& visit, Error error,
                                       const std::shared_ptr<LiveAnswer>& live) {
-  // The origin was asked for this request, more than once if it closed an idle connection. That will do.
-  if (live->has_failed()) {
+  // The origin was asked for this request, more than once if it closed an idle connection. That will do. But where
+  // there was no place or no time for a render, the one before it is not what this ends by.
+  if (error.code != ErrorCode::exhausted && live->has_failed()) {
     AnswerFailure failure = live->failure();
     co_return co_await refuse_unanswered(std::move(error.message), std::move(failure.told), error.retry_at);
   }

@@ -24,7 +24,8 @@ struct RenderContext {
   Page page;
   Lease lease;
   std::optional<MetaRow> previous;  // What is being replaced.
-  std::stop_token lost;  // Asked to stop when the lease is lost: nothing can be published any more.
+  std::stop_token lost;       // Asked to stop when the lease is lost: nothing can be published any more.
+  std::stop_token late = {};  // Asked to stop when the render has taken longer than it may; `lost` is, too.
   // Admits a page of that many bytes to what there is room for; to be called once, as soon as the size is known, if at
   // all. False: there is no room, and the page is not to be stored. Empty: there is, or the page is admitted later.
   std::function<bool(std::size_t bytes)> admit = {};
