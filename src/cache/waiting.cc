@@ -15,7 +15,7 @@ namespace {
 
 // A page that is whole so soon after it could be read is answered whole, once it is stored: with its entity tag, and
 // compressed.
-constexpr std::chrono::milliseconds kWholePatience{30};
+constexpr std::chrono::milliseconds kWholePatience{15};
 // So much longer it may take to store it. A store that is slow or hangs must not keep the page from whoever it was
 // rendered for.
 constexpr std::chrono::milliseconds kStoringPatience{20};

@@ -328,13 +328,14 @@ TEST_F(GatewayStreaming, TrailersOfAnAnswerThatIsNotStoredReachWhoTakesThem) {
   EXPECT_THAT(client.until("X-Checksum: 7\r\n\r\n"), HasSubstr("4\r\noops\r\n0\r\n"));
 }
 
-// The best of several: what else runs on the machine is not what is tested.
-TEST_F(GatewayStreaming, TheFirstByteComesWithinFiftyMillisecondsOfTheOrigins) {
+// The best of several: what else runs on the machine is not what is tested. What is waited on purpose leaves it room
+// to stay within 50 ms.
+TEST_F(GatewayStreaming, TheFirstByteComesWellWithinFiftyMillisecondsOfTheOrigins) {
   start(in_two_halves("Cache-Control: max-age=60\r\n"));
   auto best = std::chrono::milliseconds::max();
-  for (int i = 0; i < 10 && best > 50ms; ++i)
+  for (int i = 0; i < 20 && best > 25ms; ++i)
     best = std::min(best, first_byte_after("/" + std::to_string(i), "first half"));
-  EXPECT_LE(best, 50ms);
+  EXPECT_LE(best, 25ms);
   gate_.open();
 }
 
