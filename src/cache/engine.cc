@@ -104,7 +104,7 @@ Task<Result<Served>> Engine::State::answer(ServeRequest request, Renderer render
     Waiting waiting(parts_, WaitingRequest{request, renderer, *pointer, why, came, *deadline, lost_place});
     Waited waited = co_await waiting.run();
     if (auto* served = std::get_if<Result<Served>>(&waited)) co_return std::move(*served);
-    lost_place = std::get<LookAgain>(std::move(waited)).lost_place;
+    lost_place = std::get<TryAgain>(std::move(waited)).lost_place;
   }
 }
 
