@@ -85,6 +85,7 @@ void Gateway::refused(const RefusedRequest& refusal) {
   record.method = refusal.line.method;
   record.target = refusal.line.target;
   record.status = refusal.status;
+  record.bytes = refusal.bytes;
   record.state = kRefused;
   record.detail = refusal.why;
   tell(record);

@@ -27,7 +27,8 @@ struct RefusedRequest {
   int status = 0;
   std::string_view why;
   std::string_view peer;
-  RequestLine line;  // As far as it could be read.
+  RequestLine line;         // As far as it could be read.
+  std::uint64_t bytes = 0;  // Of the answer's body, which is sent unless the client is gone.
 };
 // Told of every one; on the loop's thread.
 using Refusals = std::function<void(const RefusedRequest&)>;

@@ -56,10 +56,10 @@ Http1Exchange::Http1Exchange(LoopConnection& connection, ServerLoop& loop, Clien
       closing_(loop.executor, ClientStream::Moment::max()),
       answer_(false, minor_version) {}
 
-ServerResponse Http1Exchange::own_answer(int status, std::string why) const {
+ServerResponse Http1Exchange::own_answer(const ServerLoop& loop, int status, std::string why) {
   ServerResponse response = plain_response(status, std::move(why));
   response.headers.add("Cache-Control", "no-store");
-  for (const Headers::Field& field : loop_.refusal_fields)
+  for (const Headers::Field& field : loop.refusal_fields)
     response.headers.add(field.name, field.value);
   return response;
 }
@@ -81,8 +81,8 @@ Task<void> Http1Exchange::answer() {
   const bool answered = answer_.state() != AnswerWriter::State::not_begun;
   if (!answered && client_left_) co_return connection_.close();
   if (!answered) {
-    ServerResponse response = timed_out_ ? own_answer(408, "the request did not come in time")
-                                         : own_answer(500, "this server made a mistake");
+    ServerResponse response = timed_out_ ? own_answer(loop_, 408, "the request did not come in time")
+                                         : own_answer(loop_, 500, "this server made a mistake");
     stream_.ends_with_answer = stream_.ends_with_answer || timed_out_;
     timed_out_ = false;
     [[maybe_unused]] auto sent = co_await respond(std::move(response));

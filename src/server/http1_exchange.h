@@ -41,7 +41,7 @@ class Http1Exchange final : public ServerExchange {
   // closed, or `ends_with_answer` says whether the next request can be read.
   Task<void> answer();
   // An answer that is about this request alone.
-  ServerResponse own_answer(int status, std::string why) const;
+  static ServerResponse own_answer(const ServerLoop& loop, int status, std::string why);
 
   // The connection tells of its end, and of a deadline that has passed: what a coroutine waits for ends.
   void on_close() { closing_.cancel(); }

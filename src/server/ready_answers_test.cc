@@ -66,6 +66,7 @@ class ReadyAnswersTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       refused_ = std::to_string(refusal.status) + " " + std::string(refusal.line.method) + " " +
                  std::string(refusal.line.target);
+      refused_bytes_ = refusal.bytes;
     };
     loop.refusal_fields = {{"X-Refused", "yes"}};
     loop.answer_at_once = [this](const RequestHead& head, const std::string&, std::uint64_t round) {
@@ -111,6 +112,11 @@ class ReadyAnswersTest : public testing::Test {
     return refused_;
   }
 
+  std::uint64_t refused_bytes() {
+    const std::lock_guard lock(mutex_);
+    return refused_bytes_;
+  }
+
   const std::shared_ptr<const std::string> large_ = large_body();
   FixedMemory memory_{2 * kLarge};
   const std::shared_ptr<const FixedBytes> fixed_ = memory_.copy_of(*large_);
@@ -119,7 +125,8 @@ class ReadyAnswersTest : public testing::Test {
   std::shared_ptr<const void> owner_;
   ReadyAnswer answer_;
   std::mutex mutex_;
-  std::string refused_;  // Guarded by mutex_.
+  std::string refused_;              // Guarded by mutex_,
+  std::uint64_t refused_bytes_ = 0;  // as is this.
   std::unique_ptr<HttpServer> server_;
   std::uint16_t port_ = 0;
 };
@@ -333,8 +340,10 @@ TEST_F(ReadyAnswersTest, RefusalsAreToldWithAsMuchOfTheRequestAsCanBeRead) {
   for (const auto& one : cases) {
     RawClient client(port_);
     client.send(one.sent);
-    EXPECT_THAT(client.rest(), HasSubstr("\r\nX-Refused: yes\r\n")) << one.told;
+    const std::string answer = client.rest();
+    EXPECT_THAT(answer, HasSubstr("\r\nX-Refused: yes\r\n")) << one.told;
     EXPECT_EQ(refused(), one.told);
+    EXPECT_EQ(refused_bytes(), answer.size() - answer.find("\r\n\r\n") - 4) << one.told;
   }
 }
 

@@ -256,20 +256,20 @@ void ServerConnection::begin_exchange() {
 }
 
 void ServerConnection::refuse(int status, std::string why, const RequestLine& line) {
-  if (loop_->refused) loop_->refused({status, why, peer_, line});
+  ServerResponse response = Http1Exchange::own_answer(*loop_, status, why);
+  if (loop_->refused) loop_->refused({status, why, peer_, line, response.body.size()});
   phase_ = Phase::answering;
   stream_.ends_with_answer = true;
   // What is answered is not the request: it may mean anything.
   const int minor_version = exchange_ ? exchange_->request().minor_version : 1;
   exchange_.emplace(*this, *loop_, stream_, minor_version);
   if (!give_to_asio()) return;
-  asio::co_spawn(loop_->executor, answer_and_close(shared_from_this(), status, std::move(why)),
+  asio::co_spawn(loop_->executor, answer_and_close(shared_from_this(), std::move(response)),
                  [self = shared_from_this()](std::exception_ptr) { self->part(); });
 }
 
-Task<void> ServerConnection::answer_and_close(std::shared_ptr<ServerConnection> self, int status,
-                                              std::string why) {
-  ServerResponse response = self->exchange_->own_answer(status, std::move(why));
+Task<void> ServerConnection::answer_and_close(std::shared_ptr<ServerConnection> self,
+                                              ServerResponse response) {
   [[maybe_unused]] auto sent = co_await self->exchange_->respond(std::move(response));
 }
 

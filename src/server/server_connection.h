@@ -86,7 +86,7 @@ class ServerConnection final : public LoopConnection,
   void begin_exchange();
   void refuse(int status, std::string why, const RequestLine& line);
   static Task<void> run(std::shared_ptr<ServerConnection> self);
-  static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, int status, std::string why);
+  static Task<void> answer_and_close(std::shared_ptr<ServerConnection> self, ServerResponse response);
 
   const std::string peer_;
 
