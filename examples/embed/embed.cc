@@ -65,9 +65,9 @@ Task<Response> answer(Engine& engine, Request request) {
   // There is always a body: this renderer stores all that it renders, and nothing is asked for only if it is cached.
   if (served) {
     response.set("x-facetheory-isr", std::string(name(served->as)));
-    response.set(http::field::content_type, served->body->metadata.content_type);
+    response.set(http::field::content_type, served->body->content_type());
     if (served->meta.etag) response.set(http::field::etag, *served->meta.etag);
-    response.body() = served->body->bytes;
+    response.body() = served->body->bytes();
   } else {
     response.result(http::status::service_unavailable);
     response.body() = served.error().message + "\n";

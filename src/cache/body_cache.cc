@@ -14,13 +14,6 @@ constexpr std::size_t kOverhead = 256;  // What an entry takes beside: nodes of 
 
 }  // namespace
 
-std::size_t memory_of(const Body& body) {
-  std::size_t size = body.bytes.size() + body.metadata.content_type.size();
-  for (const auto& [name, value] : body.metadata.headers)
-    size += 2 * sizeof(std::string) + name.size() + value.size();
-  return size;
-}
-
 BodyCache::BodyCache(std::size_t budget) : budget_(budget), largest_(budget / kLargestShare) {}
 
 bool BodyCache::set_budget(std::size_t budget, std::size_t most) {
@@ -30,7 +23,7 @@ bool BodyCache::set_budget(std::size_t budget, std::size_t most) {
   return bytes() <= budget_;
 }
 
-std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
+std::shared_ptr<const KeptBody> BodyCache::find(std::string_view key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   Entry& entry = *found->second;
@@ -38,7 +31,7 @@ std::shared_ptr<const Body> BodyCache::find(std::string_view key) {
   return entry.body;
 }
 
-void BodyCache::insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
+void BodyCache::insert(std::string key, std::shared_ptr<const KeptBody> body, std::size_t size,
                        std::atomic<bool>* touched) {
   if (entries_.contains(key)) return;
   const std::size_t cost = kOverhead + key.size() + size;

@@ -18,24 +18,21 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "facetheory/bodies/body.h"
+#include "facetheory/cache/kept_body.h"
 
 namespace facetheory {
-
-// What a body takes in memory, about.
-std::size_t memory_of(const Body& body);
 
 class BodyCache {
  public:
   explicit BodyCache(std::size_t budget);
 
   // The body under that s3_key; null: not here.
-  std::shared_ptr<const Body> find(std::string_view key);
+  std::shared_ptr<const KeptBody> find(std::string_view key);
 
   // Keeps it, unless it alone would take more than a quarter of the first budget, or half of today's. One that is there
   // already stays. `size` is what the body takes, without what it costs to keep it. `touched` belongs to the body: who
   // sets it, on any thread, has used the body without find().
-  void insert(std::string key, std::shared_ptr<const Body> body, std::size_t size,
+  void insert(std::string key, std::shared_ptr<const KeptBody> body, std::size_t size,
               std::atomic<bool>* touched = nullptr);
 
   void erase(std::string_view key);
@@ -54,7 +51,7 @@ class BodyCache {
   struct Queue;
   struct Entry {
     std::string key;
-    std::shared_ptr<const Body> body;
+    std::shared_ptr<const KeptBody> body;
     std::size_t cost = 0;
     std::atomic<bool>* touched = nullptr;
     std::uint8_t uses = 0;  // Counted since it came into its queue, up to kMostUses.

@@ -7,14 +7,14 @@
 namespace facetheory {
 namespace {
 
-std::shared_ptr<const Body> body(std::size_t size, char fill = 'x') {
+std::shared_ptr<const KeptBody> body(std::size_t size, char fill = 'x') {
   Body made;
   made.bytes.assign(size, fill);
-  return std::make_shared<const Body>(std::move(made));
+  return std::make_shared<const KeptBody>(std::move(made));
 }
 
-void insert(BodyCache& cache, std::string key, std::shared_ptr<const Body> body) {
-  const std::size_t size = memory_of(*body);
+void insert(BodyCache& cache, std::string key, std::shared_ptr<const KeptBody> body) {
+  const std::size_t size = body->memory();
   cache.insert(std::move(key), std::move(body), size);
 }
 
@@ -153,7 +153,7 @@ TEST(BodyCache, HandsOutBodiesThatOutliveTheirEviction) {
   const auto held = cache.find("a");
   for (int i = 0; i < 100; ++i)
     insert(cache, key(i), body(1'000));
-  EXPECT_EQ(held->bytes, std::string(1'000, 'a'));
+  EXPECT_EQ(held->bytes(), std::string(1'000, 'a'));
 }
 
 TEST(BodyCache, KeepsTheFirstOfTwoUnderOneKey) {

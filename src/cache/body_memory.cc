@@ -23,8 +23,9 @@ BodyMemory::BodyMemory(BodyStore& store, Clock& clock, std::shared_ptr<const Eng
 
 PreparedBody BodyMemory::prepared(Body body) const {
   if (options_->prepare) return options_->prepare(std::move(body));
-  const std::size_t cost = memory_of(body);
-  return {std::make_shared<const Body>(std::move(body)), cost};
+  auto kept = std::make_shared<const KeptBody>(std::move(body));
+  const std::size_t cost = kept->memory();
+  return {std::move(kept), cost};
 }
 
 Task<Result<BodyPointer>> BodyMemory::get(std::string s3_key) {

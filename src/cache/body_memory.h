@@ -10,17 +10,17 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/bodies/body.h"
 #include "facetheory/bodies/body_store.h"
 #include "facetheory/cache/body_cache.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/kept_body.h"
 #include "facetheory/cache/recent_use.h"
 #include "facetheory/cache/shared_reads.h"
 
 namespace facetheory {
 
-using BodyPointer = std::shared_ptr<const Body>;
+using BodyPointer = std::shared_ptr<const KeptBody>;
 
 class BodyMemory {
  public:

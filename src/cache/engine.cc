@@ -207,7 +207,7 @@ Engine::~Engine() = default;
 Task<Result<Served>> Engine::serve(ServeRequest request, Renderer renderer) {
   return State::serve(state_, std::move(request), std::move(renderer));
 }
-Task<Result<std::shared_ptr<const Body>>> Engine::body(std::string s3_key) {
+Task<Result<std::shared_ptr<const KeptBody>>> Engine::body(std::string s3_key) {
   return state_->memory().bodies().get(std::move(s3_key));
 }
 Task<void> Engine::wait_for_render(Page page, Duration limit) {

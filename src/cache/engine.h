@@ -21,9 +21,9 @@
 #include "facetheory/base/clock.h"
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/bodies/body.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/kept_body.h"
 #include "facetheory/cache/page_policy.h"
 #include "facetheory/cache/serve_request.h"
 #include "facetheory/cache/served.h"
@@ -50,7 +50,7 @@ class Engine {
   Task<void> wait_for_render(Page page, Duration limit);
 
   // The body that a row's s3_key names, prepared, through the memory. `corrupt`: it is gone or damaged.
-  Task<Result<std::shared_ptr<const Body>>> body(std::string s3_key);
+  Task<Result<std::shared_ptr<const KeptBody>>> body(std::string s3_key);
 
   // How much a page is wanted in this process: 0, its body is not in memory; 1, it is; 2, it was asked for again since,
   // or was read not long ago where it is stored.

@@ -50,7 +50,7 @@ class EngineAnswersTest : public test::EngineFixture {
     };
   }
   static ServeRequest reviewed(ServeRequest request, Review review) {
-    request.review = [review](const Body&, const MetaRow&, PageState) { return review; };
+    request.review = [review](const KeptBody&, const MetaRow&, PageState) { return review; };
     return request;
   }
   std::optional<MetaRow> meta() { return *run(get_meta(others_, page_, Consistency::strong)); }
@@ -268,8 +268,8 @@ TEST_F(EngineAnswersTest, ReviewSeesThePageAndItsState) {
   serving(*engine_);
   std::vector<std::string> seen;
   ServeRequest looked = request(blocking_);
-  looked.review = [&](const Body& body, const MetaRow& meta, PageState state) {
-    seen.push_back(body.bytes + " " + std::string(name(state)) + " " +
+  looked.review = [&](const KeptBody& body, const MetaRow& meta, PageState state) {
+    seen.push_back(std::string(body.bytes()) + " " + std::string(name(state)) + " " +
                    std::to_string(meta.revalidate_seconds));
     return Review{};
   };
@@ -436,8 +436,9 @@ TEST_F(EngineAnswersTest, WhatIsWantedOnlyIfCachedIsNeitherRenderedNorWaitedFor)
 
 // --- bodies and memory ------------------------------------------------------------------------------------------
 
-struct Compressed : Body {
-  std::string smaller;
+struct Compressed : KeptBody {
+  explicit Compressed(Body body) : KeptBody(std::move(body)), smaller(bytes().substr(0, 1)) {}
+  const std::string smaller;
 };
 
 TEST_F(EngineAnswersTest, BodyIsPreparedOnceForAllRequests) {
@@ -445,10 +446,7 @@ TEST_F(EngineAnswersTest, BodyIsPreparedOnceForAllRequests) {
   EngineOptions options;
   options.prepare = [&](Body body) {
     ++prepared;
-    auto made = std::make_shared<Compressed>();
-    static_cast<Body&>(*made) = std::move(body);
-    made->smaller = made->bytes.substr(0, 1);
-    return PreparedBody{made, 20'000};
+    return PreparedBody{std::make_shared<const Compressed>(std::move(body)), 20'000};
   };
   const auto renders = node(options);
   engines_.push_back(renders.get());
@@ -475,7 +473,7 @@ TEST_F(EngineAnswersTest, BodyIsPreparedOnceForAllRequests) {
   EXPECT_EQ(reads->counters().bodies_read, 1U);
   const auto body = run(reads->body(meta()->s3_key));
   ASSERT_TRUE(body);
-  EXPECT_EQ((*body)->bytes, "page 1");
+  EXPECT_EQ((*body)->bytes(), "page 1");
   EXPECT_EQ(prepared, 2);
   EXPECT_EQ(run(reads->body("gone")).error().code, ErrorCode::corrupt);
   engines_.pop_back();
@@ -486,7 +484,7 @@ TEST_F(EngineAnswersTest, BodyThatIsPublishedAgainIsNotPreparedAgain) {
   EngineOptions options;
   options.prepare = [&](Body body) {
     ++prepared;
-    return PreparedBody{std::make_shared<const Body>(std::move(body)), 100};
+    return PreparedBody{std::make_shared<const KeptBody>(std::move(body)), 100};
   };
   const auto renews = node(options);
   const Renderer same = [](RenderContext) -> Task<Result<Rendered>> { co_return rendered(7); };

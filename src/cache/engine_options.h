@@ -11,12 +11,13 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/bodies/body.h"
+#include "facetheory/cache/kept_body.h"
 
 namespace facetheory {
 
 // A body as it lies in memory: a Body, or what the engine's user derived from it.
 struct PreparedBody {
-  std::shared_ptr<const Body> body;
+  std::shared_ptr<const KeptBody> body;
   std::size_t cost = 0;  // Bytes of memory.
   // Belongs to the body, if it has one: whoever serves it again without asking the engine sets it, so that it stays in
   // memory.

@@ -34,7 +34,7 @@ TEST_F(EngineTest, APageIsInMemoryBeforeItsRowAppears) {
   options.prepare = [&](Body body) {
     versions.push_back(plain_table_->version());
     const std::size_t cost = body.bytes.size();
-    return PreparedBody{std::make_shared<const Body>(std::move(body)), cost};
+    return PreparedBody{std::make_shared<const KeptBody>(std::move(body)), cost};
   };
   const auto engine = node(std::move(options));
   EXPECT_EQ(serving(*engine), "miss: page 1");
@@ -69,7 +69,7 @@ TEST_F(EngineTest, ManyRequestsForAMissingPageShareOneRender) {
   opener.join();
   for (const auto& served : answers) {
     ASSERT_TRUE(served) << to_string(served.error());
-    EXPECT_EQ(served->body->bytes, "page 1");
+    EXPECT_EQ(served->body->bytes(), "page 1");
   }
   EXPECT_EQ(renders_, 1);
 }
@@ -157,7 +157,7 @@ TEST_F(EngineTest, TwoNodesRenderOnce) {
   other.get();
   EXPECT_EQ(name((*first_answer)->as), "miss");
   EXPECT_EQ(name((*second_answer)->as), "wait-hit");
-  EXPECT_EQ((*second_answer)->body->bytes, "page 1");
+  EXPECT_EQ((*second_answer)->body->bytes(), "page 1");
   EXPECT_EQ(renders_, 1);
   engines_.pop_back();
   run(second->drain());
@@ -170,7 +170,7 @@ TEST_F(EngineTest, TakesOverFromAHolderThatDied) {
   ASSERT_TRUE(pass_until([&] { return ended.wait_for(0s) == std::future_status::ready; }));
   ended.get();
   ASSERT_TRUE(*answer);
-  EXPECT_EQ((*answer)->body->bytes, "page 1");
+  EXPECT_EQ((*answer)->body->bytes(), "page 1");
   EXPECT_EQ(engine_->counters().leases_contended, 1U);
   EXPECT_EQ(engine_->counters().leases_acquired, 1U);
   EXPECT_EQ(engine_->counters().leases_taken_over, 1U);
@@ -466,8 +466,8 @@ TEST_F(EngineTest, RequestDoesNotTakeARenderThatATagHadOvertakenBeforeItCame) {
   gate_.set();
   first_ended.get();
   second_ended.get();
-  EXPECT_EQ((*first)->body->bytes, "page 1");
-  EXPECT_EQ((*second)->body->bytes, "page 2");
+  EXPECT_EQ((*first)->body->bytes(), "page 1");
+  EXPECT_EQ((*second)->body->bytes(), "page 2");
 }
 
 TEST_F(EngineTest, PageThatGetsTooStaleWhileARequestWaitsIsNotServed) {
@@ -501,7 +501,7 @@ TEST_F(EngineTest, RequestOutwaitsTheFlightOfOneWithLessPatience) {
   ASSERT_TRUE(pass_until([&] { return engine_->counters().published == 1; }));
   patient_ended.get();
   ASSERT_TRUE(*patient);
-  EXPECT_EQ((*patient)->body->bytes, "page 1");
+  EXPECT_EQ((*patient)->body->bytes(), "page 1");
 }
 
 TEST_F(EngineTest, RendererThatBreaksWithoutATableIsAnErrorAndNotAnException) {

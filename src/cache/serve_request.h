@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/bodies/body.h"
+#include "facetheory/cache/kept_body.h"
 #include "facetheory/cache/page_policy.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/page.h"
@@ -43,10 +43,10 @@ struct ServeRequest {
   // The page will get these, as far as they are known before it is rendered (RegenerateOptions::tags).
   std::vector<std::string> tags = {};
   // Called when a page is at hand, before it is served. Must not throw.
-  std::function<Review(const Body&, const MetaRow&, PageState)> review = {};
+  std::function<Review(const KeptBody&, const MetaRow&, PageState)> review = {};
   // Called in its place, for `suits` and `shared` alone, with what was waited for, unless this request's own renderer
   // made it. Must not throw. Empty: `review` is called.
-  std::function<Review(const Body&, const MetaRow&, PageState)> review_joined = {};
+  std::function<Review(const KeptBody&, const MetaRow&, PageState)> review_joined = {};
   // Renders nothing and waits for no render. A stale page is served if mode, stale_for and review let it be served
   // while it is rendered again.
   bool only_if_cached = false;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/bodies/body.h"
+#include "facetheory/cache/kept_body.h"
 #include "facetheory/isr/rows.h"
 
 namespace facetheory {
@@ -36,7 +36,7 @@ struct Served {
   ServedAs as = ServedAs::hit;
   // Null of `live`, `pass` and `absent`; and of `uncached` and `failed` where the renderer has handed it over itself
   // (Rendered::handed_over).
-  std::shared_ptr<const Body> body;
+  std::shared_ptr<const KeptBody> body;
   MetaRow meta;               // What it would have been, if there is no page in the table.
   std::string reason;         // People and logs read it.
   std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.

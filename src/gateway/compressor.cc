@@ -5,7 +5,7 @@
 
 namespace facetheory {
 
-Task<std::shared_ptr<const std::string>> Compressor::coded(std::shared_ptr<const Body> page, Coding coding) {
+Task<std::optional<std::string_view>> Compressor::coded(std::shared_ptr<const KeptBody> page, Coding coding) {
   std::shared_ptr<Event> made;
   {
     const std::lock_guard lock(mutex_);
@@ -21,8 +21,8 @@ Task<std::shared_ptr<const std::string>> Compressor::coded(std::shared_ptr<const
   co_return prepared(*page).coded(coding);
 }
 
-void Compressor::make(const std::shared_ptr<const Body>& page, Coding coding) {
-  auto bytes = compress_(coding, page->bytes);
+void Compressor::make(const std::shared_ptr<const KeptBody>& page, Coding coding) {
+  auto bytes = compress_(coding, page->bytes());
   if (bytes) prepared(*page).add_coded(coding, *std::move(bytes));
   std::shared_ptr<Event> made;
   {

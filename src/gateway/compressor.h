@@ -30,11 +30,11 @@ class Compressor {
       : clock_(clock), compress_(std::move(compress)) {}
 
   // The page's bytes in that coding; null: they are not there in time, or cannot be made. `page` is a PreparedPage.
-  Task<std::shared_ptr<const std::string>> coded(std::shared_ptr<const Body> page, Coding coding);
+  Task<std::optional<std::string_view>> coded(std::shared_ptr<const KeptBody> page, Coding coding);
 
  private:
-  using Form = std::pair<const Body*, Coding>;
-  void make(const std::shared_ptr<const Body>& page, Coding coding);
+  using Form = std::pair<const KeptBody*, Coding>;
+  void make(const std::shared_ptr<const KeptBody>& page, Coding coding);
 
   Clock& clock_;
   const Compress compress_;

@@ -16,16 +16,16 @@ namespace facetheory {
 namespace {
 
 using namespace std::chrono_literals;
-using Bytes = std::shared_ptr<const std::string>;
+using Bytes = std::optional<std::string_view>;
 
-std::shared_ptr<const Body> page_of(std::string bytes) {
+std::shared_ptr<const KeptBody> page_of(std::string bytes) {
   Body body;
   body.bytes = std::move(bytes);
   body.metadata.content_type = "text/html";
   return std::make_shared<PreparedPage>(std::move(body));
 }
 
-Task<void> ask(Compressor& compressor, std::shared_ptr<const Body> page, Coding coding, Bytes& answer) {
+Task<void> ask(Compressor& compressor, std::shared_ptr<const KeptBody> page, Coding coding, Bytes& answer) {
   answer = co_await compressor.coded(std::move(page), coding);
 }
 

@@ -44,8 +44,8 @@ Task<Result<ExplainedPage>> read_page(const Isr& isr, Engine& engine, Page page,
     if (!marks) co_return std::move(marks).error();
     read.marks = *std::move(marks);
     auto body = co_await engine.body(read.meta->s3_key);
-    read.body = body ? "there, " + std::to_string((*body)->bytes.size()) + " bytes" : body.error().message;
-    if (body) read.vary = prepared(**body).vary;
+    read.body = body ? "there, " + std::to_string((*body)->bytes().size()) + " bytes" : body.error().message;
+    if (body) read.vary = prepared(**body).vary();
   }
   read.freshness = judge(read.meta, read.marks, isr.now(), isr.settings.clock_skew);
   co_return read;
@@ -198,7 +198,7 @@ class PageExplanation {
   Task<Result<Served>> serve_stored_here() {
     now_ = isr_.now();
     ServeRequest serve = as_the_request();
-    serve.review = [this](const Body& body, const MetaRow& meta, PageState state) {
+    serve.review = [this](const KeptBody& body, const MetaRow& meta, PageState state) {
       Review review = walk_.review(body, meta, state, rules_, now_);
       while_stale_ = review.while_stale;
       return review;
@@ -211,7 +211,7 @@ class PageExplanation {
   Task<Result<void>> add_what_it_waits_for(Explanation& told) {
     ServeRequest serve = as_the_request();
     serve.policy.mode = ServeMode::swr;
-    serve.review = [this](const Body& body, const MetaRow& meta, PageState state) {
+    serve.review = [this](const KeptBody& body, const MetaRow& meta, PageState state) {
       Review review = review_page(prepared(body), meta, state, rules_, now_);
       review.while_stale = review.on_failure;
       return review;

@@ -4,7 +4,7 @@ namespace facetheory {
 namespace {
 
 // Told from where they are counted, without counting.
-bool is_same(const std::shared_ptr<const void>& held, const std::weak_ptr<const Body>& body) {
+bool is_same(const std::shared_ptr<const void>& held, const std::weak_ptr<const KeptBody>& body) {
   return held && !held.owner_before(body) && !body.owner_before(held);
 }
 

@@ -28,24 +28,24 @@ constexpr std::chrono::seconds kClosedAsItWasUsed{1};
 
 // The entity tag that the origin gave; one that was made here means nothing to it.
 std::string_view origins_etag(const PreparedPage& page, const MetaRow& meta) {
-  const bool ours = !meta.etag || (page.metadata.sha256 && *meta.etag == own_etag(*page.metadata.sha256));
+  const bool ours = !meta.etag || is_own_etag(*meta.etag, page.bytes());
   return ours ? std::string_view() : std::string_view(*meta.etag);
 }
 
 // What the origin can be asked to confirm.
 PageValidators validators_of(const PreparedPage& page, const MetaRow& meta) {
   PageValidators validators;
-  validators.status = page.metadata.status;
-  validators.size = page.bytes.size();
-  validators.last_modified = page.last_modified;
-  validators.date = page.date;
+  validators.status = page.status();
+  validators.size = page.bytes().size();
+  validators.last_modified = page.last_modified();
+  validators.date = page.date();
   validators.etag = origins_etag(page, meta);
   return validators;
 }
 
 // The header of a page that was confirmed, as if it had just been sent.
 Headers renewed_header(const PreparedPage& page, const MetaRow& meta, const Headers& not_modified) {
-  const ReplayedHeaders stored{page.metadata.content_type, page.metadata.headers};
+  const ReplayedHeaders stored{std::string(page.content_type()), page.metadata().headers};
   const ReplayedHeaders update = freshened(stored, not_modified);
   Headers header;
   if (!update.content_type.empty()) header.add("content-type", update.content_type);
@@ -272,18 +272,18 @@ class OriginRendering {
     auto body = co_await read_body_(std::move(s3_key));
     if (!body) co_return nullptr;
     auto page = std::static_pointer_cast<const PreparedPage>(*std::move(body));
-    if (page->variant != variant_key(page->vary, render_.request.headers)) co_return nullptr;
+    if (page->variant() != variant_key(page->vary(), render_.request.headers)) co_return nullptr;
     co_return page;
   }
 
   // The page as it is, confirmed by a 304.
   Rendered renewed(const PreparedPage& previous, HttpResponseStart not_modified) {
     not_modified.headers = renewed_header(previous, *context_.previous, not_modified.headers);
-    not_modified.status = previous.metadata.status;
+    not_modified.status = previous.status();
     Rendered result = shape_of(not_modified, Unfit::no);
-    result.body.bytes = previous.bytes;
+    result.body.bytes = previous.bytes();
     // Then the body need not be written again.
-    if (same_but_for_times(result.body.metadata, previous.metadata)) result.body = previous;
+    if (same_but_for_times(result.body.metadata, previous.metadata())) result.body = previous.body();
     return result;
   }
 

@@ -36,7 +36,7 @@ struct OriginRender {
 };
 
 // Reads the body of the page that is replaced (Engine::body).
-using ReadBody = std::function<Task<Result<std::shared_ptr<const Body>>>(std::string s3_key)>;
+using ReadBody = std::function<Task<Result<std::shared_ptr<const KeptBody>>>(std::string s3_key)>;
 
 // The outcome is not stored where the rules forbid it (storing.h), where it has more tags or header fields than can be
 // stored, and where it is larger than page_bytes. Then it is handed over: `live` has it, or nobody. 5xx, 408 and 429

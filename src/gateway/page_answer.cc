@@ -45,7 +45,7 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
       // What the origin answered, and what became of that, only the request knows for which it was asked.
       status.collapsed = served.joined;
       if (!served.joined)
-        status.forwarded_status = context.origin_status.value_or(served.body->metadata.status);
+        status.forwarded_status = context.origin_status.value_or(served.body->status());
       status.stored = served.as == ServedAs::miss && !served.joined;
   }
   return status;
@@ -57,7 +57,7 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
 std::int64_t staleness_of(const PreparedPage& page, const MetaRow& meta, const PageAge& age, bool invalidated,
                           std::int64_t now) {
   if (!invalidated) return -age.fresh_for;
-  return page.granted ? now - generation_of(meta) - *page.granted : 0;
+  return page.granted() ? now - generation_of(meta) - *page.granted() : 0;
 }
 
 // What a hit needs lies beside the counts of those who hold the page, the page itself apart from them: its memory is
@@ -75,7 +75,7 @@ PreparedBody prepare_page(Body body) {
   auto made = std::make_shared<PageInMemory>(std::move(body));
   made->page->touched = &made->touched;
   const PreparedPage* page = made->page.get();
-  return {std::shared_ptr<const Body>(made, page), page->cost(), page->touched};
+  return {std::shared_ptr<const KeptBody>(made, page), page->cost(), page->touched};
 }
 
 std::int64_t generation_of(const MetaRow& meta) {
@@ -84,15 +84,15 @@ std::int64_t generation_of(const MetaRow& meta) {
 
 PageAge age_of(const PreparedPage& page, const MetaRow& meta, std::int64_t now) {
   PageAge age;
-  age.age = page.age + std::max<std::int64_t>(0, now - generation_of(meta));
+  age.age = page.age() + std::max<std::int64_t>(0, now - generation_of(meta));
   if (meta.pinned) {
     age.fresh_for = 1;
   } else if (meta.generated_at == 0) {
     age.fresh_for = 0;  // Invalidated.
   } else {
     age.fresh_for = meta.generated_at + meta.revalidate_seconds - now;
-    if (page.window_closed) {
-      age.fresh_for = std::min<std::int64_t>(age.fresh_for - meta.revalidate_seconds, 0) - page.overdue;
+    if (page.window_closed()) {
+      age.fresh_for = std::min<std::int64_t>(age.fresh_for - meta.revalidate_seconds, 0) - page.overdue();
     }
   }
   return age;
@@ -110,16 +110,16 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
     return staleness < 0 || (staleness <= allowed && allowed > 0);
   };
   // Nobody has named a limit: the route's window, or a page that was invalidated within its lifetime.
-  const bool by_the_route = !page.stale.while_revalidate && (!page.granted || staleness < 0);
-  age.stale_forbidden = page.stale.forbidden;
-  age.stale_allowed =
-      !page.stale.forbidden && (by_the_route || within(page.stale.while_revalidate.value_or(0)));
+  const StaleRules stale = page.stale();
+  const bool by_the_route = !stale.while_revalidate && (!page.granted() || staleness < 0);
+  age.stale_forbidden = stale.forbidden;
+  age.stale_allowed = !stale.forbidden && (by_the_route || within(stale.while_revalidate.value_or(0)));
   review.fresh = age.fresh_for > 0;
   review.while_stale = age.stale_allowed;
-  review.in_any_mode = age.stale_allowed && page.stale.while_revalidate;
-  review.on_failure = !page.stale.forbidden && (!page.stale.if_error || within(*page.stale.if_error));
-  review.even_uncertain = !page.stale.forbidden || review.fresh;
-  review.shared = !page.window_closed || age.stale_allowed;
+  review.in_any_mode = age.stale_allowed && stale.while_revalidate;
+  review.on_failure = !stale.forbidden && (!stale.if_error || within(*stale.if_error));
+  review.even_uncertain = !stale.forbidden || review.fresh;
+  review.shared = !page.window_closed() || age.stale_allowed;
   if (!accepts(rules, age)) {
     review.fresh = false;
     review.while_stale = false;
@@ -132,16 +132,17 @@ Review review_page(const PreparedPage& page, const MetaRow& meta, PageState stat
 }
 
 std::int64_t served_stale_until(const PreparedPage& page, const MetaRow& meta, const PagePolicy& policy) {
-  const auto& seconds = page.stale.while_revalidate;
-  if (meta.pinned || page.window_closed || page.stale.forbidden) return 0;
-  if (seconds ? *seconds <= 0 : page.granted || policy.mode != ServeMode::swr) return 0;
+  const StaleRules stale = page.stale();
+  const auto& seconds = stale.while_revalidate;
+  if (meta.pinned || page.window_closed() || stale.forbidden) return 0;
+  if (seconds ? *seconds <= 0 : page.granted() || policy.mode != ServeMode::swr) return 0;
   auto until = std::numeric_limits<std::int64_t>::max();
   if (seconds) until = meta.generated_at + meta.revalidate_seconds + *seconds + 1;
   return std::min(until, too_old_from(policy, meta).value_or(until));
 }
 
 Coding coding_for(const PreparedPage& page, std::string_view method, const Headers& request) {
-  if (!page.compressible) return Coding::identity;
+  if (!page.compressible()) return Coding::identity;
   if (method == "GET" && request.get("range")) return Coding::identity;
   return choose_coding(accepted_encodings(request));
 }
@@ -151,38 +152,34 @@ void add_cache_status(Headers& headers, const CacheStatus& status, std::string_v
   headers.add("X-FaceTheory-ISR", std::string(served_as));
 }
 
-ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std::string> bytes, Coding coding,
+ServerResponse answer_with_page(const Served& served, std::string_view bytes, Coding coding,
                                 const AnswerContext& context) {
   const PreparedPage& page = prepared(*served.body);
   const PageAge age = age_of(page, served.meta, context.now);
   const std::string etag = etag_for(served.meta, coding);
   PageValidators validators;
-  validators.status = page.metadata.status;
-  validators.size = bytes->size();
+  validators.status = page.status();
+  validators.size = bytes.size();
   validators.etag = etag;
-  validators.last_modified = page.last_modified;
-  validators.date = std::max(page.date, generation_of(served.meta));
+  validators.last_modified = page.last_modified();
+  validators.date = std::max(page.date(), generation_of(served.meta));
   const PageAnswer kind = evaluate(context.method, context.request, validators, context.now);
 
   ServerResponse response;
-  response.status = page.metadata.status;
+  response.status = page.status();
   const bool unmodified = kind.kind == PageAnswer::Kind::not_modified;
-  response.headers = unmodified ? page.sent_if_unmodified : page.sent;
+  response.headers = page.sent(unmodified);
   if (!etag.empty()) response.headers.add("ETag", etag);
   response.headers.add("Date", format_http_date(validators.date));
-  const std::int64_t told_age = from_store(served.as) ? age.age : page.age;
+  const std::int64_t told_age = from_store(served.as) ? age.age : page.age();
   if (from_store(served.as) || told_age > 0) response.headers.add("Age", std::to_string(told_age));
   if (coding != Coding::identity && !unmodified)
     response.headers.add("Content-Encoding", std::string(name(coding)));
-  response.headers.add("Via", via(page.minor_version));
+  response.headers.add("Via", via(page.minor_version()));
   add_cache_status(response.headers, status_of(served, age, context), name(served.as));
 
-  struct Owner {
-    std::shared_ptr<const Body> body;
-    std::shared_ptr<const std::string> bytes;
-  };
-  response.body = *bytes;
-  response.keep_alive = std::make_shared<const Owner>(Owner{served.body, bytes});
+  response.body = bytes;
+  response.keep_alive = served.body;
   switch (kind.kind) {
     case PageAnswer::Kind::full:
       break;

@@ -53,8 +53,8 @@ struct AnswerContext {
       {};  // What the origin answered then, where it is not the page's own status.
 };
 
-// `bytes` are the page's, in that coding.
-ServerResponse answer_with_page(const Served& served, std::shared_ptr<const std::string> bytes, Coding coding,
+// `bytes` are the page's, in that coding; they live as long as it.
+ServerResponse answer_with_page(const Served& served, std::string_view bytes, Coding coding,
                                 const AnswerContext& context);
 
 // Cache-Status and x-facetheory-isr, on whatever is answered.

@@ -118,7 +118,7 @@ Task<Result<Served>> PageVisit::ask_engine(Terms terms) {
   ServeRequest serve = serve_request(terms);
   Renderer renders = renderer(terms.live, serve.tags);
   std::optional<Forwarded> seen;  // What the page was asked for that stood there before.
-  serve.review = [this, &seen](const Body& body, const MetaRow& meta, PageState state) {
+  serve.review = [this, &seen](const KeptBody& body, const MetaRow& meta, PageState state) {
     const std::int64_t now = parts_.isr.now();
     const bool fresh = state == PageState::fresh && age_of(prepared(body), meta, now).fresh_for > 0;
     seen = fresh ? Forwarded::request : Forwarded::stale;
@@ -152,14 +152,14 @@ Task<PageVisit::Ready> PageVisit::make_ready(const Served& served, std::optional
   ready.coding = coding_for(page, request_.method, asked_.headers);
   ready.bytes = page.coded(ready.coding);
   if (!ready.bytes) ready.bytes = co_await parts_.compressor.coded(served.body, ready.coding);
-  const bool as_wished = ready.bytes != nullptr;
+  const bool as_wished = ready.bytes.has_value();
   if (!as_wished) {
     ready.coding = Coding::identity;
     ready.bytes = page.coded(ready.coding);
   }
   ready.now = parts_.isr.now();
   const AnswerContext context{request_.method, asked_.headers, ready.now, forwarded_, origin_status};
-  ready.response = answer_with_page(served, ready.bytes, ready.coding, context);
+  ready.response = answer_with_page(served, *ready.bytes, ready.coding, context);
   const bool may_be_stale = route_.policy.mode == ServeMode::swr ||
                             ready.now < served_stale_until(page, served.meta, route_.policy);
   const bool while_rendered = served.as == ServedAs::stale && may_be_stale && before_.table_version;
@@ -179,13 +179,13 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
     const auto fixed = page.fixed(ready.coding, parts_.fixed);
     warm.fixed = fixed != nullptr;
     warm.bytes = fixed ? fixed->bytes() : *ready.bytes;
-    if (ready.coding == Coding::identity) warm.on_disk = page.on_disk;
+    if (ready.coding == Coding::identity) warm.on_disk = page.on_disk();
   }
   warm.use = Engine::use_of(served.meta.s3_key);
   warm.judged_at = ready.now;
   warm.as = served.as;
   if (before_.table_version) warm.stale_until = served_stale_until(page, served.meta, route_.policy);
-  warm.made_at = generation_of(served.meta) - page.age;
+  warm.made_at = generation_of(served.meta) - page.age();
   warm.fresh_until = served.meta.generated_at + served.meta.revalidate_seconds;
   if (served.as == ServedAs::stale) {
     warm.render_asked_at = ready.now;  // Its render has begun.
@@ -207,7 +207,8 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
     append_field(head, "Content-Length", std::to_string(ready.bytes->size()));
   warm.text = WarmText(head, asked_.target.host, key_.page.tenant, rows_);
   varying_ = walk_.varying();
-  varying_.insert(varying_.end(), page.vary.begin(), page.vary.end());
+  const std::vector<std::string> vary = page.vary();
+  varying_.insert(varying_.end(), vary.begin(), vary.end());
   return warm;
 }
 

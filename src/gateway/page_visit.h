@@ -60,7 +60,7 @@ class PageVisit {
   struct Ready {
     ServerResponse response = {};
     Coding coding = Coding::identity;
-    std::shared_ptr<const std::string> bytes = {};
+    std::optional<std::string_view> bytes = {};
     std::int64_t now = 0;
     bool may_be_remembered = false;
   };

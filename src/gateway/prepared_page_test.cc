@@ -24,7 +24,7 @@ TEST(PreparedPage, OfManyBytesThereIsACopyToLend) {
   const auto page = made_ready(std::string(16'384, 'x'));
   const auto fixed = page->fixed(Coding::identity, memory);
   ASSERT_NE(fixed, nullptr);
-  EXPECT_EQ(fixed->bytes(), page->bytes);
+  EXPECT_EQ(fixed->bytes(), page->bytes());
   EXPECT_EQ(page->fixed(Coding::identity, memory), fixed);
 }
 
@@ -36,7 +36,7 @@ TEST(PreparedPage, EachCodingHasACopyOfItsOwn) {
   const auto fixed = page->fixed(Coding::br, memory);
   ASSERT_NE(fixed, nullptr);
   EXPECT_EQ(fixed->bytes(), std::string(20'000, 'y'));
-  EXPECT_EQ(page->fixed(Coding::identity, memory)->bytes(), page->bytes);
+  EXPECT_EQ(page->fixed(Coding::identity, memory)->bytes(), page->bytes());
 }
 
 TEST(PreparedPage, GivesItsCopyBackWithItself) {
@@ -53,9 +53,9 @@ TEST(PreparedPage, IsOnDiskOnlyWithTheBytesThatItHas) {
   const FilePlace place{std::make_shared<const OpenFile>(::dup(0)), 7};
   Body body{"as it was read", {}};
   body.on_disk.emplace(place, body.bytes);
-  EXPECT_TRUE(PreparedPage(body).on_disk);
+  EXPECT_TRUE(PreparedPage(body).on_disk());
   body.bytes = "as it was made";
-  EXPECT_FALSE(PreparedPage(body).on_disk);
+  EXPECT_FALSE(PreparedPage(body).on_disk());
 }
 
 }  // namespace

@@ -243,9 +243,9 @@ Task<void> RequestAnswer::serve_unstored(PageVisit& visit, Served served, LiveAn
   CacheStatus status;
   status.forwarded = forwarded;
   status.collapsed = served.joined;
-  if (!served.joined) status.forwarded_status = live.noted_status().value_or(served.body->metadata.status);
-  ServerResponse response = unstored_head(served.body->metadata, status, served.retry_at);
-  response.body = served.body->bytes;
+  if (!served.joined) status.forwarded_status = live.noted_status().value_or(served.body->status());
+  ServerResponse response = unstored_head(served.body->metadata(), status, served.retry_at);
+  response.body = served.body->bytes();
   response.keep_alive = served.body;
   co_await send_hints(live);
   Headers trailers = live.trailers();
@@ -377,16 +377,16 @@ ServerResponse RequestAnswer::head_of(LiveHead head, const Headers& may_vary, co
     reason_ = is_page ? "there is no room for it on the disk" : std::move(shape.why_not_stored);
     CacheStatus status;
     status.forwarded = streaming.forwarded;
-    status.forwarded_status = page.metadata.status;
-    return unstored_head(page.metadata, status, 0);
+    status.forwarded_status = page.status();
+    return unstored_head(page.metadata(), status, 0);
   }
   state_ = name(served.as);
   reason_ = "it was rendered";
   const AnswerContext context{request_.method, asked_.headers, parts_.isr.now(), streaming.forwarded};
-  response = answer_with_page(served, page.coded(Coding::identity), Coding::identity, context);
+  response = answer_with_page(served, page.bytes(), Coding::identity, context);
   // Whoever gets it whole may get it compressed.
   const bool large = !head.length || *head.length >= kLeastBytesToCompress;
-  if (page.may_be_coded && large && !contains_name(page.vary, "accept-encoding")) {
+  if (page.may_be_coded() && large && !contains_name(page.vary(), "accept-encoding")) {
     std::string varies(response.headers.get("vary").value_or(""));
     varies += varies.empty() ? "Accept-Encoding" : ", Accept-Encoding";
     response.headers.set("Vary", std::move(varies));

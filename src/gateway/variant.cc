@@ -79,13 +79,13 @@ Headers varying_fields(const Config& config, const RouteConfig& route, const Pag
 }
 
 bool suits(const PreparedPage& page, const Headers& fields) {
-  return page.variant == variant_key(page.vary, fields);
+  return page.variant() == variant_key(page.vary(), fields);
 }
 
 std::optional<Page> next_variant(const RouteConfig& route, const Page& page, const PreparedPage& found,
                                  const Headers& fields) {
   if (route.key == KeyStyle::facetheory) return std::nullopt;
-  auto next = page_of(page.cache_key + " v:" + variant_key(found.vary, fields), page.tenant);
+  auto next = page_of(page.cache_key + " v:" + variant_key(found.vary(), fields), page.tenant);
   if (!next) return std::nullopt;
   return *std::move(next);
 }

@@ -12,8 +12,8 @@ VariantWalk::VariantWalk(const Config& config, const RouteConfig& route, const P
                          const PageRequest& request)
     : route_(route), fields_(varying_fields(config, route, key, request)), page_(key.page) {}
 
-Review VariantWalk::review(const Body& body, const MetaRow& meta, PageState state, const RequestRules& rules,
-                           std::int64_t now) const {
+Review VariantWalk::review(const KeptBody& body, const MetaRow& meta, PageState state,
+                           const RequestRules& rules, std::int64_t now) const {
   const PreparedPage& page = prepared(body);
   Review review = review_page(page, meta, state, rules, now);
   review.suits = suits(page, fields_);
@@ -40,7 +40,8 @@ bool VariantWalk::leads_on(const Served& served) const {
 }
 
 VariantWalk::Led VariantWalk::lead_on(const PreparedPage& found) {
-  varying_.insert(varying_.end(), found.vary.begin(), found.vary.end());
+  const std::vector<std::string> vary = found.vary();
+  varying_.insert(varying_.end(), vary.begin(), vary.end());
   auto next = next_variant(route_, page_, found, fields_);
   if (!next) return Led::no_key;
   page_ = *std::move(next);

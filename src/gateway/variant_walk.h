@@ -30,7 +30,7 @@ class VariantWalk {
   const std::vector<std::string>& varying() const { return varying_; }
 
   // The engine's review of the page that stands here (page_answer.h), with whether that page suits the request.
-  Review review(const Body& body, const MetaRow& meta, PageState state, const RequestRules& rules,
+  Review review(const KeptBody& body, const MetaRow& meta, PageState state, const RequestRules& rules,
                 std::int64_t now) const;
 
   enum class Led {

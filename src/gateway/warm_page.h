@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/bodies/body.h"
+#include "facetheory/cache/kept_body.h"
 #include "facetheory/cache/served.h"
 #include "facetheory/gateway/warm_text.h"
 #include "facetheory/site/config.h"
@@ -49,7 +49,7 @@ struct WarmFacts {
 static_assert(std::is_trivially_copyable_v<WarmFacts>);
 
 struct WarmPage : WarmFacts {
-  std::weak_ptr<const Body> body = {};
+  std::weak_ptr<const KeptBody> body = {};
   // The body keeps them as long as it lives.
   std::atomic<bool>* touched = nullptr;
   std::string_view bytes = {};  // The ones that are sent.

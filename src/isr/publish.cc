@@ -19,6 +19,8 @@
 namespace facetheory {
 namespace {
 
+constexpr std::size_t kDigitsOfAnEtag = 32;
+
 constexpr int kMaxHistory = 80;          // So that one transaction can trim what is beyond it.
 constexpr std::size_t kMaxTrimmed = 86;  // Rows that one publish deletes; the next goes on.
 constexpr std::chrono::hours kLongest{100 * 365 * 24};
@@ -475,7 +477,12 @@ Task<void> Publication::drop_body() {
 }  // namespace
 
 std::string own_etag(std::string_view sha256) {
-  return '"' + std::string(sha256.substr(0, 32)) + '"';
+  return '"' + std::string(sha256.substr(0, kDigitsOfAnEtag)) + '"';
+}
+
+// Most can be told apart without a look at the bytes.
+bool is_own_etag(std::string_view etag, std::string_view bytes) {
+  return etag.size() == kDigitsOfAnEtag + 2 && etag == own_etag(sha256_hex(bytes));
 }
 
 std::string_view name(PublishRefused::Reason reason) {

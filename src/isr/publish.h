@@ -47,6 +47,8 @@ struct Rendered {
 
 // The strong entity tag of a page whose renderer gave none: it is made of the hex digest of its bytes.
 std::string own_etag(std::string_view sha256);
+// Whether it is the one that a page with these bytes is given.
+bool is_own_etag(std::string_view etag, std::string_view bytes);
 
 // The request record that a publish completes. Without the owner's token any STARTED record is completed.
 struct RequestToComplete {

@@ -158,7 +158,7 @@ Task<std::optional<Answer::Kind>> EngineNode::ask(ServeRequest request, Question
     answer.kind = kind_of((*served)->as);
     answer.s3_key = (*served)->meta.s3_key;
     answer.pinned = (*served)->meta.pinned;
-    if ((*served)->body) answer.bytes = (*served)->body->bytes;
+    if ((*served)->body) answer.bytes = (*served)->body->bytes();
     answer.detail = (*served)->reason;
   } else {
     answer.kind = served->error().code == ErrorCode::invalid ? Answer::Kind::refused : Answer::Kind::failed;
@@ -243,7 +243,7 @@ Task<void> EngineNode::visit() {
                           .while_stale = party_.happens(60),
                           .on_failure = party_.happens(60),
                           .even_uncertain = party_.happens(60)};
-      request.review = [review](const Body&, const MetaRow&, PageState) { return review; };
+      request.review = [review](const KeptBody&, const MetaRow&, PageState) { return review; };
     }
     std::optional<Duration> patience;
     if (party_.happens(15)) patience = std::chrono::milliseconds(party_.pick(3000));

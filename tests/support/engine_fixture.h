@@ -76,7 +76,7 @@ class EngineFixture : public testing::Test {
   static std::string in_words(const Result<Served>& served) {
     if (!served) return "error: " + served.error().message;
     const std::string as(name(served->as));
-    return served->body ? as + ": " + served->body->bytes : as;
+    return served->body ? as + ": " + std::string(served->body->bytes()) : as;
   }
   std::string serving(Engine& engine, ServeRequest request, Renderer renderer) {
     const Result<Served> served = run(engine.serve(std::move(request), std::move(renderer)));
