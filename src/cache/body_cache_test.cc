@@ -34,16 +34,16 @@ TEST(BodyCache, FindsWhatWasInserted) {
 
 TEST(BodyCache, TellsHowMuchABodyIsWantedWithoutCountingThat) {
   BodyCache cache(100'000);
-  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::absent);
+  EXPECT_EQ(cache.warmth("a"), Warmth::absent);
   std::atomic<bool> touched = false;
   cache.insert("a", body(10), 10, &touched);
   insert(cache, "b", body(10));
-  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::unused);
-  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::unused);
+  EXPECT_EQ(cache.warmth("a"), Warmth::unused);
+  EXPECT_EQ(cache.warmth("a"), Warmth::unused);
   touched = true;
-  EXPECT_EQ(cache.warmth("a"), BodyCache::Warmth::used);
+  EXPECT_EQ(cache.warmth("a"), Warmth::used);
   cache.find("b");
-  EXPECT_EQ(cache.warmth("b"), BodyCache::Warmth::used);
+  EXPECT_EQ(cache.warmth("b"), Warmth::used);
 }
 
 TEST(BodyCache, KeepsWhatSomebodyTouchedWithoutAskingForIt) {

@@ -50,7 +50,7 @@ Task<Result<BodyPointer>> BodyMemory::read(std::string s3_key) {
   PreparedBody made = prepared(**std::move(body));
   BodyPointer kept = made.body;
   const std::lock_guard lock(mutex_);
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
+  bodies_.insert(s3_key, std::move(made.body), made.cost, made.touched);
   co_return kept;
 }
 
@@ -66,7 +66,7 @@ BodyPointer BodyMemory::put(std::string s3_key, PreparedBody made) {
   const std::lock_guard lock(mutex_);
   if (BodyPointer known = bodies_.find(s3_key)) return known;
   BodyPointer kept = made.body;
-  bodies_.insert(std::move(s3_key), std::move(made.body), made.cost, made.touched);
+  bodies_.insert(s3_key, std::move(made.body), made.cost, made.touched);
   return kept;
 }
 
@@ -75,14 +75,19 @@ void BodyMemory::erase(const std::string& s3_key) {
   bodies_.erase(s3_key);
 }
 
-BodyCache::Warmth BodyMemory::warmth(std::string_view s3_key) const {
-  if (uses_.was_noted(use_of(s3_key))) return BodyCache::Warmth::used;
+Warmth BodyMemory::warmth(std::string_view s3_key) const {
+  if (uses_.was_noted(use_of(s3_key))) return Warmth::used;
   const std::lock_guard lock(mutex_);
   return bodies_.warmth(s3_key);
 }
 
-std::uint64_t BodyMemory::use_of(std::string_view s3_key) {
-  return std::hash<std::string_view>()(s3_key);
+std::uint32_t BodyMemory::use_of(std::string_view s3_key) {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>()(s3_key) >> 32);
+}
+
+void BodyMemory::note_size(std::string_view s3_key, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  bodies_.note_size(s3_key, size);
 }
 
 // In steps, so that nobody waits long for his page.

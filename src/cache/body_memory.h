@@ -33,14 +33,16 @@ class BodyMemory {
   BodyPointer put(std::string s3_key, Body body);
   BodyPointer put(std::string s3_key, PreparedBody made);
   void erase(const std::string& s3_key);
+  // The body takes that much from now on: whoever prepared it has added to it.
+  void note_size(std::string_view s3_key, std::size_t size);
 
   // What EngineOptions::prepare makes of it.
   PreparedBody prepared(Body body) const;
-  BodyCache::Warmth warmth(std::string_view s3_key) const;
+  Warmth warmth(std::string_view s3_key) const;
 
   // For whoever has read a body's bytes without get(): it counts as used from then on. `use`: what use_of() gave.
-  static std::uint64_t use_of(std::string_view s3_key);
-  void note_use(std::uint64_t use) { uses_.note(use); }
+  static std::uint32_t use_of(std::string_view s3_key);
+  void note_use(std::uint32_t use) { uses_.note(use); }
 
   // What bodies may take from now on, in place of EngineOptions::memory.
   void set_budget(std::size_t bytes);

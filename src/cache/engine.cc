@@ -216,11 +216,17 @@ Task<void> Engine::wait_for_render(Page page, Duration limit) {
 int Engine::warmth(const std::string& s3_key) const {
   return static_cast<int>(state_->memory().bodies().warmth(s3_key));
 }
-std::uint64_t Engine::use_of(const std::string& s3_key) {
+std::uint32_t Engine::use_of(const std::string& s3_key) {
   return BodyMemory::use_of(s3_key);
 }
-void Engine::note_use(std::uint64_t use) {
+void Engine::note_use(std::uint32_t use) {
   state_->memory().bodies().note_use(use);
+}
+void Engine::note_size(const std::string& s3_key, std::size_t size) {
+  state_->memory().bodies().note_size(s3_key, size);
+}
+std::size_t Engine::pointer_memory_in_use() const {
+  return state_->memory().pointer_memory_in_use();
 }
 void Engine::set_memory(std::size_t bytes) {
   state_->memory().bodies().set_budget(bytes);

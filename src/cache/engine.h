@@ -58,11 +58,15 @@ class Engine {
 
   // Notes that a body is in use: somebody answers with its bytes although it is not in memory, since they were read
   // where they are stored. Quick; `use` is what use_of() gave for it.
-  static std::uint64_t use_of(const std::string& s3_key);
-  void note_use(std::uint64_t use);
+  static std::uint32_t use_of(const std::string& s3_key);
+  void note_use(std::uint32_t use);
+  // The body in memory takes that much from now on: whoever prepared it has added to it.
+  void note_size(const std::string& s3_key, std::size_t size);
 
   // Sets what bodies may take in memory from now on, in place of EngineOptions::memory.
   void set_memory(std::size_t bytes);
+  // What is remembered of pages' rows takes that much, about.
+  std::size_t pointer_memory_in_use() const;
   // Forgets what was used long ago, which does not count any more. To be called every second or so.
   void forget_old_uses();
 

@@ -29,8 +29,9 @@ inline constexpr int kDefaultQueuedRenders = 2000;
 
 struct EngineOptions {
   Duration pointer_ttl{0};  // How long a pointer is trusted without asking the table; 0: never.
-  std::size_t memory = std::size_t{256} << 20;  // Bytes of bodies kept in memory.
-  std::size_t pointers = 100'000;               // Pages whose last pointer is remembered.
+  std::size_t memory = std::size_t{256} << 20;         // Bytes of bodies kept in memory.
+  std::size_t pointer_memory = std::size_t{32} << 20;  // Bytes of pages' last pointers, which are remembered.
+  std::size_t marks = 100'000;                         // Tags whose marks are remembered.
   // So many run at once; the others wait for their turn, before they take the lease (turns.h). An eighth of them is
   // reserved for requests that wait while renders that nobody waits for hold others.
   int renders = kDefaultRenders;

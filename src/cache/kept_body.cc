@@ -71,7 +71,8 @@ std::optional<StoredBytes> KeptBody::on_disk() const {
 }
 
 std::size_t KeptBody::memory() const {
-  return sizeof(KeptBody) + bytes().size() + fields_.memory();
+  constexpr std::size_t kOwner = 32;  // What counts those who hold it.
+  return kOwner + sizeof(KeptBody) + allocated(bytes().size()) + fields_.memory();
 }
 
 }  // namespace facetheory

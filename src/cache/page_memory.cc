@@ -6,6 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "facetheory/base/packed_text.h"
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/verdict.h"
 
@@ -29,8 +30,8 @@ PageMemory::PageMemory(std::shared_ptr<StoreGuards> guards, std::shared_ptr<cons
       isr_(guards_->isr()),
       options_(std::move(options)),
       bodies_(isr_.bodies, isr_.clock, options_),
-      pointers_(options_->pointers),
-      marks_(options_->pointers),
+      pointers_(options_->pointer_memory),
+      marks_(options_->marks),
       transient_(options_->transient_pages),
       deferred_(kMostDeferred),
       breaker_(options_->breaker_failures, options_->breaker_pause) {}
@@ -44,8 +45,8 @@ Task<Result<Pointer>> PageMemory::look_up(Page page, std::vector<std::string> li
   const Duration came = isr_.clock.monotonic();
   {
     const std::lock_guard lock(mutex_);
-    const Pointer* known = pointers_.find(page.pk);
-    if (known != nullptr && came - known->read_at < ttl) co_return *known;
+    const KeptPointer* known = pointers_.find(packed_text(page.pk));
+    if (known != nullptr && came - known->read_at < ttl) co_return known->pointer();
   }
   std::string pk = page.pk;
   auto read = [this, page = std::move(page), likely = std::move(likely)] {
@@ -67,9 +68,11 @@ Task<Result<Pointer>> PageMemory::read_pointer(Page page, std::vector<std::strin
 
 PageMemory::Known PageMemory::known_tags(const std::string& pk, std::vector<std::string> likely) {
   const std::lock_guard lock(mutex_);
-  const Pointer* pointer = pointers_.find(pk);
+  const KeptPointer* kept = pointers_.find(packed_text(pk));
   Known known{likely};
-  if (pointer != nullptr && pointer->meta) known.tags = pointer->meta->tags;
+  if (kept != nullptr) {
+    if (auto meta = kept->pointer().meta) known.tags = std::move(meta->tags);
+  }
   known.given = std::move(likely);
   return known;
 }
@@ -80,7 +83,9 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
   Known known{likely};
   known.given = std::move(likely);
   const std::lock_guard lock(mutex_);
-  if (const Pointer* pointer = pointers_.find(page.pk); pointer != nullptr && pointer->meta) {
+  const KeptPointer* kept = pointers_.find(packed_text(page.pk));
+  const std::optional<Pointer> pointer = kept != nullptr ? std::optional(kept->pointer()) : std::nullopt;
+  if (pointer && pointer->meta) {
     known.tags = pointer->meta->tags;
     // What other pages know of the marks is no better than what a distrusted page knows.
     if (pointer->meta_read_at == kLongAgo) return known;
@@ -129,10 +134,10 @@ Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency c
   }
   const std::lock_guard lock(mutex_);
   if (!pointer.meta) {
-    pointers_.erase(page.pk);
+    pointers_.erase(packed_text(page.pk));
     co_return pointer;
   }
-  Pointer& kept = remember(page.pk, pointer);
+  KeptPointer& kept = remember(page.pk, pointer);
   // Some page was distrusted meanwhile, perhaps this one.
   if (distrusted != distrusted_) kept.read_at = kept.meta_read_at = kLongAgo;
   co_return pointer;
@@ -208,8 +213,8 @@ Task<Result<std::vector<std::optional<Item>>>> PageMemory::ask(std::vector<Key> 
 
 std::optional<Pointer> PageMemory::last_known(const std::string& pk) {
   const std::lock_guard lock(mutex_);
-  const Pointer* known = pointers_.find(pk);
-  return known != nullptr ? std::optional(*known) : std::nullopt;
+  const KeptPointer* known = pointers_.find(packed_text(pk));
+  return known != nullptr ? std::optional(known->pointer()) : std::nullopt;
 }
 
 void PageMemory::became_current(const std::string& pk, MetaRow meta) {
@@ -219,20 +224,25 @@ void PageMemory::became_current(const std::string& pk, MetaRow meta) {
   remember(pk, Pointer{std::move(meta), {}, kLongAgo, kLongAgo});
 }
 
-Pointer& PageMemory::remember(const std::string& pk, Pointer pointer) {
-  if (const Pointer* before = pointers_.find(pk); before != nullptr && before->meta && pointer.meta) {
+KeptPointer& PageMemory::remember(const std::string& pk, const Pointer& pointer) {
+  const std::string packed = packed_text(pk);
+  const KeptPointer* kept = pointers_.look_at(packed);
+  const std::optional<MetaRow> before = kept != nullptr ? kept->pointer().meta : std::nullopt;
+  if (before && pointer.meta) {
     // An eventual read may still see the older one: what is newer stays.
-    const bool replaced = before->meta->generated_at < pointer.meta->generated_at;
-    if (replaced && before->meta->s3_key != pointer.meta->s3_key) bodies_.erase(before->meta->s3_key);
+    const bool replaced = before->generated_at < pointer.meta->generated_at;
+    if (replaced && before->s3_key != pointer.meta->s3_key) bodies_.erase(before->s3_key);
   }
-  return pointers_.put(pk, std::move(pointer));
+  KeptPointer kept_from_now(pointer);
+  const std::size_t cost = pointers_.memory_of_one(packed.size()) + kept_from_now.memory();
+  return pointers_.put(packed, std::move(kept_from_now), cost);
 }
 
 void PageMemory::distrust(const std::string& pk) {
   pointer_reads_.part(pk);
   const std::lock_guard lock(mutex_);
   ++distrusted_;
-  if (Pointer* known = pointers_.find(pk)) known->read_at = known->meta_read_at = kLongAgo;
+  if (KeptPointer* known = pointers_.find(packed_text(pk))) known->read_at = known->meta_read_at = kLongAgo;
 }
 
 void PageMemory::forget(const std::string& pk) {
@@ -269,6 +279,11 @@ void PageMemory::defer_render(const std::string& pk) {
 }
 bool PageMemory::is_render_deferred(const std::string& pk) {
   return is_listed(deferred_, pk);
+}
+
+std::size_t PageMemory::pointer_memory_in_use() const {
+  const std::lock_guard lock(mutex_);
+  return pointers_.cost();
 }
 
 void PageMemory::add_to(EngineCounters& counters) const {

@@ -20,6 +20,7 @@
 #include "facetheory/cache/circuit_breaker.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
+#include "facetheory/cache/pointer.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/shared_reads.h"
 #include "facetheory/cache/store_guards.h"
@@ -30,14 +31,6 @@
 #include "facetheory/table/operations.h"
 
 namespace facetheory {
-
-// META and the marks of a page, as they were when they were read.
-struct Pointer {
-  std::optional<MetaRow> meta;
-  std::vector<Mark> marks;
-  Duration read_at{0};       // The oldest of them; monotonic.
-  Duration meta_read_at{0};  // META by itself.
-};
 
 // The row of a tag, or of a tenant as a whole, for all pages that have it.
 struct KnownMark {
@@ -76,6 +69,8 @@ class PageMemory {
   void defer_render(const std::string& pk);
   bool is_render_deferred(const std::string& pk);
 
+  std::size_t pointer_memory_in_use() const;  // About.
+
   void add_to(EngineCounters& counters) const;
   void add_to(EngineGauges& gauges) const;
 
@@ -105,7 +100,7 @@ class PageMemory {
   // Asks the table, unless that has failed too often.
   Task<Result<std::vector<std::optional<Item>>>> ask(std::vector<Key> keys, Consistency consistency);
   // Remembers it, and drops the body of the page that it replaces, for which hardly anybody will ask. Locked.
-  Pointer& remember(const std::string& pk, Pointer pointer);
+  KeptPointer& remember(const std::string& pk, const Pointer& pointer);
 
   // Constant after construction.
   const std::shared_ptr<StoreGuards> guards_;
@@ -117,13 +112,13 @@ class PageMemory {
 
   std::atomic<std::uint64_t> forgets_ = 0;
 
-  mutable std::mutex mutex_;  // Guards everything below; never held across an await.
-  RecentPages<Pointer> pointers_;
-  RecentPages<KnownMark> marks_;     // Found by name_of_mark().
-  RecentPages<Duration> transient_;  // Until when each is.
-  RecentPages<Duration> deferred_;   // Likewise.
-  CircuitBreaker breaker_;           // Guards reads of the table.
-  std::uint64_t distrusted_ = 0;     // How often.
+  mutable std::mutex mutex_;           // Guards everything below; never held across an await.
+  RecentPages<KeptPointer> pointers_;  // Found by the packed pk.
+  RecentPages<KnownMark> marks_;       // Found by name_of_mark().
+  RecentPages<Duration> transient_;    // Until when each is.
+  RecentPages<Duration> deferred_;     // Likewise.
+  CircuitBreaker breaker_;             // Guards reads of the table.
+  std::uint64_t distrusted_ = 0;       // How often.
   std::uint64_t table_errors_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace facetheory {
 
 struct EngineCounters;  // base/engine_counts.h
 
-enum class ServedAs {
+enum class ServedAs : std::uint8_t {
   hit,                   // Fresh when the request came.
   miss,                  // Rendered here, for this request or one beside it.
   wait_hit,              // The request waited, and another node rendered.

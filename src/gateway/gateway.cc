@@ -103,7 +103,7 @@ void Gateway::read_clocks(std::uint64_t round) {
   round_second_ = parts_.isr.now();
 }
 
-WarmPage* Gateway::ready_page(const RequestHead& head, const std::string& peer) {
+KeptAnswer* Gateway::ready_page(const RequestHead& head, const std::string& peer) {
   const WarmKey key = warm_.key_of(head, is_trusted(site_->config, peer));
   return key.is_for_long_way() ? nullptr : warm_.find(key, round_second_);
 }
@@ -112,7 +112,7 @@ const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::s
                                            std::uint64_t round) {
   loop_.check();
   read_clocks(round);
-  WarmPage* page = ready_page(head, peer);
+  KeptAnswer* page = ready_page(head, peer);
   if (page == nullptr) return nullptr;
   if (!take_bytes(*page)) return nullptr;
   ready_.head = warm_.head_of(*page, round_second_);
@@ -124,7 +124,7 @@ const ReadyAnswer* Gateway::answer_at_once(const RequestHead& head, const std::s
   return &ready_;
 }
 
-bool Gateway::take_bytes(WarmPage& page) {
+bool Gateway::take_bytes(KeptAnswer& page) {
   const std::shared_ptr<const void>* const owner = held_.hold(page, round_second_);
   if (owner == nullptr) {
     // Even of a body that is gone, who could still ask for it holds some memory.
@@ -132,13 +132,13 @@ bool Gateway::take_bytes(WarmPage& page) {
     return read_bytes(page);
   }
   if (!page.touched->load(std::memory_order_relaxed)) page.touched->store(true, std::memory_order_relaxed);
-  ready_.body = page.bytes;
+  ready_.body = {page.bytes, page.size};
   ready_.fixed = page.fixed;
   ready_.owner = owner;
   return true;
 }
 
-bool Gateway::read_bytes(WarmPage& page) {
+bool Gateway::read_bytes(KeptAnswer& page) {
   // What is asked for so often should be in memory, where the long way puts it. Otherwise it costs more than it saves.
   constexpr std::uint8_t kMostReads = 64;
   ready_.fixed = false;
@@ -148,17 +148,16 @@ bool Gateway::read_bytes(WarmPage& page) {
     ready_.body = {};
     return true;
   }
-  if (!page.on_disk || page.reads >= kMostReads) return false;
+  if (!page.is_on_disk || page.reads >= kMostReads) return false;
   ++page.reads;
-  const std::size_t size = page.on_disk->size();
-  if (read_.size() < size) read_.resize(size);
-  if (!page.on_disk->read_at_once(read_.data())) return false;
-  ready_.body = {read_.data(), size};
+  if (read_.size() < page.size) read_.resize(page.size);
+  if (!warm_.stored_bytes(page).read_at_once(read_.data())) return false;
+  ready_.body = {read_.data(), page.size};
   return true;
 }
 
 AccessRecord Gateway::record_of(const RequestHead& head, const std::string& peer,
-                                const WarmPage& page) const {
+                                const KeptAnswer& page) const {
   AccessRecord record;
   record.peer = peer;
   record.method = head.method;
@@ -166,9 +165,9 @@ AccessRecord Gateway::record_of(const RequestHead& head, const std::string& peer
   record.status = page.status;
   record.bytes = ready_.body.size();
   record.state = name(page.as);
-  record.host = page.text.host();
-  record.tenant = page.text.tenant();
-  record.route = page.route->pattern.text();
+  record.host = warm_.host_of(page);
+  record.tenant = warm_.tenant_of(page);
+  record.route = site_->config.routes[page.route].pattern.text();
   if (parts_.on_answered) {
     const auto field = [&](std::string_view wanted) {
       const FieldView* found = find_field(head.fields, wanted);

@@ -70,11 +70,11 @@ class Gateway {
   void take(std::shared_ptr<const Site> site);
   void read_clocks(std::uint64_t round);
   // The page that answers the request at once in this round's second; null: there is none.
-  WarmPage* ready_page(const RequestHead& head, const std::string& peer);
+  KeptAnswer* ready_page(const RequestHead& head, const std::string& peer);
   // Puts the page's bytes into ready_: from memory, or from where they are stored. False: they cannot be had at once.
-  bool take_bytes(WarmPage& page);
-  bool read_bytes(WarmPage& page);
-  AccessRecord record_of(const RequestHead& head, const std::string& peer, const WarmPage& page) const;
+  bool take_bytes(KeptAnswer& page);
+  bool read_bytes(KeptAnswer& page);
+  AccessRecord record_of(const RequestHead& head, const std::string& peer, const KeptAnswer& page) const;
   void tell(AccessRecord record);
 
   GatewayParts parts_;

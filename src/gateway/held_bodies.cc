@@ -10,7 +10,7 @@ bool is_same(const std::shared_ptr<const void>& held, const std::weak_ptr<const 
 
 }  // namespace
 
-const std::shared_ptr<const void>* HeldBodies::hold(const WarmPage& page, std::int64_t now) {
+const std::shared_ptr<const void>* HeldBodies::hold(const KeptAnswer& page, std::int64_t now) {
   if (now != second_) {
     second_ = now;
     bodies_.fill(nullptr);
@@ -18,7 +18,7 @@ const std::shared_ptr<const void>* HeldBodies::hold(const WarmPage& page, std::i
   }
   // Pages of a loop stay where they are.
   const auto place = reinterpret_cast<std::uintptr_t>(&page) / alignof(std::max_align_t) % kMost;
-  auto& held = page.bytes.size() > kLargest ? large_ : bodies_[place];
+  auto& held = page.size > kLargest ? large_ : bodies_[place];
   if (is_same(held, page.body)) return &held;
   held = page.body.lock();
   return held ? &held : nullptr;

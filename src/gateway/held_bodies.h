@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "facetheory/gateway/warm_page.h"
+#include "facetheory/gateway/kept_answer.h"
 
 namespace facetheory {
 
@@ -23,7 +23,7 @@ class HeldBodies {
 
   // The page's body, until the next call; null: it is not in memory any more. `now`: in seconds; what was held in an
   // earlier one is let go.
-  const std::shared_ptr<const void>* hold(const WarmPage& page, std::int64_t now);
+  const std::shared_ptr<const void>* hold(const KeptAnswer& page, std::int64_t now);
 
  private:
   std::array<std::shared_ptr<const void>, kMost> bodies_;

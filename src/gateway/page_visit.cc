@@ -125,7 +125,7 @@ Task<Result<Served>> PageVisit::ask_engine(Terms terms) {
     return walk_.review(body, meta, state, asked_.rules, now);
   };
   // That page did not stand there when this request came.
-  serve.review_joined = [this](const Body& body, const MetaRow& meta, PageState state) {
+  serve.review_joined = [this](const KeptBody& body, const MetaRow& meta, PageState state) {
     return walk_.review(body, meta, state, asked_.rules, parts_.isr.now());
   };
   before_ = warm_.moment();
@@ -151,7 +151,10 @@ Task<PageVisit::Ready> PageVisit::make_ready(const Served& served, std::optional
   const PreparedPage& page = prepared(*served.body);
   ready.coding = coding_for(page, request_.method, asked_.headers);
   ready.bytes = page.coded(ready.coding);
-  if (!ready.bytes) ready.bytes = co_await parts_.compressor.coded(served.body, ready.coding);
+  if (!ready.bytes) {
+    ready.bytes = co_await parts_.compressor.coded(served.body, ready.coding);
+    if (ready.bytes) parts_.engine.note_size(served.meta.s3_key, page.cost());
+  }
   const bool as_wished = ready.bytes.has_value();
   if (!as_wished) {
     ready.coding = Coding::identity;

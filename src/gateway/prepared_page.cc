@@ -42,7 +42,8 @@ PreparedPage::PreparedPage(Body body) : KeptBody(std::move(body)) {
   if_error_ = stale.if_error.value_or(kNotGiven);
   if (const auto left = stored.get(kWindowField)) {
     window_closed_ = true;
-    overdue_ = parse_delta_seconds(left->substr(left->starts_with('-') ? 1 : 0)).value_or(0);
+    overdue_ = static_cast<std::uint32_t>(
+        parse_delta_seconds(left->substr(left->starts_with('-') ? 1 : 0)).value_or(0));
   }
   if (const auto text = stored.get("age")) age_ = parse_delta_seconds(*text).value_or(0);
   if (const auto text = stored.get("date")) date_ = parse_http_date(*text, 0).value_or(0);
@@ -145,7 +146,7 @@ std::size_t PreparedPage::cost() const {
   memory += sizeof(Forms);
   const std::lock_guard lock(made->mutex);
   for (const auto& form : made->coded)
-    memory += form ? sizeof(std::string) + form->size() : 0;
+    memory += form ? sizeof(std::string) + allocated(form->size() + 1) : 0;
   return memory;
 }
 

@@ -99,15 +99,17 @@ class PreparedPage : public KeptBody {
   bool window_closed_ : 1 = false;
   bool received_in_1_0_ : 1 = false;
   bool may_be_coded_ : 1 = false;
+  std::uint32_t overdue_ = 0;
   std::int64_t while_revalidate_ = kNotGiven;
   std::int64_t if_error_ = kNotGiven;
   std::int64_t granted_ = kNotGiven;
-  std::int64_t overdue_ = 0;
   std::int64_t age_ = 0;
   std::int64_t date_ = 0;
   std::int64_t last_modified_ = kNotGiven;
   mutable std::atomic<Forms*> forms_ = nullptr;
 };
+
+static_assert(sizeof(PreparedPage) <= 128);
 
 // What the engine keeps is what prepare() made.
 inline const PreparedPage& prepared(const KeptBody& body) {

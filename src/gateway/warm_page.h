@@ -1,5 +1,5 @@
-// WarmPage: an answer that is ready to be given again, and what tells whether it is still true. For .cc files only,
-// since it needs the engine.
+// WarmPage: an answer that is ready to be given again, and what tells whether it is still true, as it is made and
+// handed over. KeptAnswer is how it is kept. For .cc files only, since it needs the engine.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,6 @@
 #include "facetheory/cache/served.h"
 #include "facetheory/gateway/warm_text.h"
 #include "facetheory/site/config.h"
-#include "facetheory/table/row_set.h"
 
 namespace facetheory {
 
@@ -33,7 +32,7 @@ struct WarmFacts {
   bool valid_this_second_only = false;  // The second of judged_at, for which the head is complete.
   bool is_bodiless = false;             // A 304, say: no bytes are sent, whether the body is there or not.
   const RouteConfig* route = nullptr;   // Of the site that the moment says.
-  std::uint64_t use = 0;                // What the engine knows the body by (Engine::note_use).
+  std::uint32_t use = 0;                // What the engine knows the body by (Engine::note_use).
 
   // Seconds since 1970.
   std::int64_t made_at = 0;  // Age counts from here.
@@ -44,7 +43,6 @@ struct WarmFacts {
   Duration known_at{0};                     // When its pointer was read; monotonic.
   WarmMoment moment = {};                   // At which it was last known to be true.
   std::optional<std::uint64_t> stamp = {};  // The deciding rows' own, since that moment at the latest.
-  RowSet row_set = {};                      // The same rows.
 };
 static_assert(std::is_trivially_copyable_v<WarmFacts>);
 
@@ -55,9 +53,8 @@ struct WarmPage : WarmFacts {
   std::string_view bytes = {};  // The ones that are sent.
   bool fixed = false;           // They are of FixedBytes.
 
-  // The same bytes where they are stored, for when the body is not in memory any more; and how often they were read.
+  // The same bytes where they are stored, for when the body is not in memory any more.
   std::optional<StoredBytes> on_disk = {};
-  std::uint8_t reads = 0;
 
   WarmText text = {};
 
@@ -69,16 +66,6 @@ struct WarmPage : WarmFacts {
   // The second in which somebody was last asked to have it rendered again.
   std::int64_t render_asked_at = -1;
   bool render_pending = false;  // Whoever was asked has not said yet what came of it.
-
-  // Whether somebody should be asked to have the page rendered again, which was found in that second.
-  bool is_render_due(std::int64_t now) const {
-    return as == ServedAs::stale && !valid_this_second_only && !render_pending && render_asked_at != now;
-  }
-  // Somebody was asked. WarmPages::render_has_ended() follows.
-  void note_render_asked(std::int64_t now) {
-    render_asked_at = now;
-    render_pending = true;
-  }
 };
 
 }  // namespace facetheory

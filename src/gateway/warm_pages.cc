@@ -35,13 +35,6 @@ constexpr std::string_view kLongWay[] = {"authorization",
 // A trusted peer tells the scheme by which it was asked.
 constexpr std::string_view kCountsTrusted = "x-forwarded-proto";
 
-// It is an estimate, with the nodes that hold the page.
-std::size_t memory_of(std::string_view key, const WarmPage& page) {
-  constexpr std::size_t kBlock = 24;  // What an allocation takes besides.
-  constexpr std::size_t kNodes = 96;  // In which it is found, and put in order.
-  return sizeof(WarmPage) + key.size() + page.text.all().size() + kNodes + 2 * kBlock;
-}
-
 void fetch_ahead(std::string_view bytes) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kMost = 2'048;  // Beyond that, the processor sees for itself what comes next.
@@ -50,10 +43,10 @@ void fetch_ahead(std::string_view bytes) {
 }
 
 // Asks for what an answer takes before the first of it is waited for: among a million pages, none of it is in a cache.
-void fetch_ahead(const WarmPage& page) {
+void fetch_ahead(const KeptAnswer& page) {
   __builtin_prefetch(page.touched, 1);  // Beside it lies whether the body still lives.
-  fetch_ahead(page.text.head());
-  if (!page.fixed) fetch_ahead(page.bytes);
+  page.text.own.fetch_ahead();
+  if (!page.fixed) fetch_ahead({page.bytes, page.size});
 }
 
 }  // namespace
@@ -80,6 +73,7 @@ void WarmPages::forget_all() {
 
 void WarmPages::configure(const Config& config) {
   forget_all();
+  packer_.configure(config.routes);
   ++configured_;
   patterns_.clear();
   routes_ = config.routes;
@@ -216,9 +210,6 @@ WarmMoment WarmPages::moment() const {
 bool WarmPages::seal(WarmPage& page) const {
   const std::vector<Key> rows = page.text.rows();
   page.stamp = isr_.table.stamp(rows);
-  page.row_set = {};
-  for (const Key& row : rows)
-    page.row_set.add(row);
   // Otherwise something has changed since the page was looked up, perhaps these rows or its route.
   return page.moment == moment();
 }
@@ -230,7 +221,7 @@ void WarmPages::remember_from_elsewhere(const WarmKey& key, const std::vector<st
 }
 
 void WarmPages::render_has_ended(const WarmKey& key) {
-  if (WarmPage* page = pages_.find(key.text)) page->render_pending = false;
+  if (KeptAnswer* page = pages_.find(key.text)) page->render_pending = false;
 }
 
 void WarmPages::remember(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page) {
@@ -248,57 +239,80 @@ void WarmPages::remember(const WarmKey& key, const std::vector<std::string>& var
   }
   if (page.as == ServedAs::stale && key.names_render) return;
   if (!page.stamp && !seal(page)) return;
-  erase(key);
-  put(key, std::move(page));
+  if (page.moment.configured != configured_) return;
+  spilled_.erase(key.text);
+  put(key, page);
+  note_memory();
 }
 
-WarmPage* WarmPages::put(const WarmKey& key, WarmPage page) {
+void WarmPages::note_gone(std::string_view key, const KeptAnswer& page) {
+  memory_of_pages_ -= memory_of(key, page);
+  packer_.let_go(page);
+}
+
+KeptAnswer* WarmPages::put(const WarmKey& key, const WarmPage& page) {
   head_is_of_ = nullptr;
-  const std::size_t memory = memory_of(key.text, page);
+  if (const KeptAnswer* before = pages_.look_at(key.text)) note_gone(key.text, *before);
+  auto answer = packer_.packed(page);
+  if (!answer) {
+    pages_.erase(key.text);
+    return nullptr;
+  }
+  const std::size_t memory = memory_of(key.text, *answer);
   memory_of_pages_ += memory;
   // Those that are worth nothing without a body in memory leave more of it to bodies.
-  const std::size_t cost = page.needs_no_memory() ? memory : 2 * memory;
-  const auto leaves = [this](const std::string& text, const WarmPage& leaving) {
-    memory_of_pages_ -= memory_of(text, leaving);
-    if (!spilled_.has(text)) spilled_.add(text, leaving);
+  const std::size_t cost = answer->needs_no_memory() ? memory : 2 * memory;
+  const auto leaves = [this](std::string_view text, const KeptAnswer& leaving) {
+    if (!spilled_.has(text)) {
+      WarmPage whole = packer_.whole(leaving);
+      whole.moment.configured = configured_;
+      spilled_.add(text, whole);
+    }
+    note_gone(text, leaving);
   };
-  WarmPage& kept = pages_.put(key.text, std::move(page), cost, leaves);
-  note_memory();
-  return &kept;
+  return &pages_.put(key.text, *std::move(answer), cost, leaves);
 }
 
 void WarmPages::note_memory() {
-  memory_in_use_.store(memory_of_pages_ + spilled_.memory(), std::memory_order_relaxed);
+  memory_in_use_.store(memory_of_pages_ + packer_.shapes().memory() + spilled_.memory(),
+                       std::memory_order_relaxed);
 }
 
-WarmPage* WarmPages::recall(const WarmKey& key) {
-  std::optional<WarmPage> page = spilled_.find(key.text);
+KeptAnswer* WarmPages::recall(const WarmKey& key) {
+  const std::optional<WarmPage> page = spilled_.find(key.text);
   if (!page || page->moment.configured != configured_) return nullptr;
-  return put(key, *std::move(page));
+  KeptAnswer* const kept = put(key, *page);
+  note_memory();
+  return kept;
 }
 
-bool WarmPages::is_still_true(WarmPage& page) const {
+bool WarmPages::is_still_true(KeptAnswer& page) const {
   const WarmMoment now = moment();
-  if (!now.table_version) return page.moment == now && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
-  if (page.moment == now) return true;
+  const bool forgotten = page.forgets != now.forgets;
+  if (!now.table_version)
+    return !page.has_version && !forgotten && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
+  if (page.has_version && page.table_version == *now.table_version && !forgotten) return true;
   // Pages of others change all the time.
-  if (!page.stamp) return false;
-  const bool left_alone = page.moment.table_version &&
-                          isr_.table.left_alone(page.row_set, *page.moment.table_version, *now.table_version);
-  if (!left_alone && page.stamp != isr_.table.stamp(page.text.rows())) return false;
-  page.moment = now;
+  if (!page.has_stamp) return false;
+  const AnswerShapes& shapes = packer_.shapes();
+  const bool left_alone = page.has_version && isr_.table.left_alone(shapes.row_set(page.text),
+                                                                    page.table_version, *now.table_version);
+  if (!left_alone && std::optional(page.stamp) != isr_.table.stamp(shapes.rows(page.text))) return false;
+  page.has_version = true;
+  page.table_version = *now.table_version;
+  page.forgets = now.forgets;
   return true;
 }
 
-WarmPage* WarmPages::find(const WarmKey& key, std::int64_t now) {
-  WarmPage* page = pages_.find(key.text);
+KeptAnswer* WarmPages::find(const WarmKey& key, std::int64_t now) {
+  KeptAnswer* page = pages_.find(key.text);
   if (page == nullptr) page = recall(key);
   if (page == nullptr) return nullptr;
   fetch_ahead(*page);
   const bool stale = page->valid_this_second_only || now >= page->fresh_until;
   if (stale && key.names_render) return nullptr;
-  const std::int64_t until =
-      page->valid_this_second_only ? page->judged_at + 1 : std::max(page->fresh_until, page->stale_until);
+  const std::int64_t until = page->valid_this_second_only ? std::int64_t{page->judged_at} + 1
+                                                          : std::max(page->fresh_until, page->stale_until);
   const bool has_body = page->needs_no_memory() || !page->body.expired();
   if (now < page->judged_at || now >= until || !has_body || !is_still_true(*page)) {
     erase(key);
@@ -310,23 +324,24 @@ WarmPage* WarmPages::find(const WarmKey& key, std::int64_t now) {
 
 void WarmPages::erase(const WarmKey& key) {
   head_is_of_ = nullptr;
-  if (const WarmPage* page = pages_.find(key.text)) memory_of_pages_ -= memory_of(key.text, *page);
+  if (const KeptAnswer* page = pages_.look_at(key.text)) note_gone(key.text, *page);
   pages_.erase(key.text);
   spilled_.erase(key.text);
   note_memory();
 }
 
 // Age and Cache-Status are true for a second, and of most pages for one answer.
-std::string_view WarmPages::head_of(const WarmPage& page, std::int64_t now) {
+std::string_view WarmPages::head_of(const KeptAnswer& page, std::int64_t now) {
   if (head_is_of_ == &page && head_second_ == now) return head_;
   head_is_of_ = &page;
   head_second_ = now;
-  head_.assign(page.text.head());
+  head_.clear();
+  packer_.shapes().append_head(page.text, head_);
   if (page.valid_this_second_only) return head_.append("\r\n");
   head_.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
   head_.append("\r\nCache-Status: ");
   CacheStatus status;
-  status.ttl = page.fresh_until - now;
+  status.ttl = std::int64_t{page.fresh_until} - now;
   append(head_, status);
   return head_.append("\r\nX-FaceTheory-ISR: ").append(name(page.as)).append("\r\n\r\n");
 }

@@ -28,6 +28,7 @@
 #include "facetheory/base/loop_bound.h"
 #include "facetheory/cache/engine.h"
 #include "facetheory/cache/recent_pages.h"
+#include "facetheory/gateway/kept_answer.h"
 #include "facetheory/gateway/spilled_pages.h"
 #include "facetheory/gateway/warm_page.h"
 #include "facetheory/http/message_head.h"
@@ -71,9 +72,13 @@ class WarmPages {
   // Null: nothing is known, or it may not be true any more. Otherwise the page; until the next call. Asking changes no
   // later answer: all that it does is to forget what is outdated, and to note what it has found out for that second.
   // `now`: in seconds since 1970.
-  WarmPage* find(const WarmKey& key, std::int64_t now);
+  KeptAnswer* find(const WarmKey& key, std::int64_t now);
   // The answer's head for that second, of the page that was found last; until the next call.
-  std::string_view head_of(const WarmPage& page, std::int64_t now);
+  std::string_view head_of(const KeptAnswer& page, std::int64_t now);
+  // What else is known of a page that was found.
+  std::string_view host_of(const KeptAnswer& page) const { return packer_.shapes().host(page.text); }
+  std::string_view tenant_of(const KeptAnswer& page) const { return packer_.shapes().tenant(page.text); }
+  StoredBytes stored_bytes(const KeptAnswer& page) const { return packer_.stored_bytes(page); }
 
   // Whoever was asked to have a page rendered again has done so, with whatever success.
   void render_has_ended(const WarmKey& key);
@@ -105,12 +110,13 @@ class WarmPages {
   const Judged& add_judged(JudgedNames& names, std::string_view name, Judged judged);
   // Adds to key_ what counts; false: they are for the long way.
   bool add_cookies(std::string_view value);
-  bool is_still_true(WarmPage& page) const;
-  // None is there under that key.
-  WarmPage* put(const WarmKey& key, WarmPage page);
+  bool is_still_true(KeptAnswer& page) const;
+  // In place of the one that is there under that key, if any. Null: it cannot be kept.
+  KeptAnswer* put(const WarmKey& key, const WarmPage& page);
+  void note_gone(std::string_view key, const KeptAnswer& page);
   void note_memory();
   // Takes it back into memory if it was spilled.
-  WarmPage* recall(const WarmKey& key);
+  KeptAnswer* recall(const WarmKey& key);
   void erase(const WarmKey& key);
   void forget_all();
 
@@ -132,13 +138,14 @@ class WarmPages {
   Judged not_remembered_;
   std::string key_;               // The text of the last key.
   std::uint64_t configured_ = 0;  // How often.
-  RecentPages<WarmPage> pages_;
+  AnswerPacker packer_;
+  RecentPages<KeptAnswer> pages_;
   SpilledPages spilled_;
   std::size_t memory_of_pages_ = 0;             // What they really take, about.
   std::atomic<std::size_t> memory_in_use_ = 0;  // The same, with what it takes to know which are spilled.
   // The head that was made last, for whom and when. Null: for none that is remembered.
   std::string head_;
-  const WarmPage* head_is_of_ = nullptr;
+  const KeptAnswer* head_is_of_ = nullptr;
   std::int64_t head_second_ = -1;
 };
 

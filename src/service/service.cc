@@ -43,7 +43,7 @@ std::string bodies_at_hand(const Config& config) {
 }
 
 // config.memory has parts for answers that are kept ready, for bodies once more, as they are sent, and for pointers.
-// The rest is for bodies.
+// Each takes no more than it needs. The rest is for bodies, settled once a second.
 
 // An answer that is ready saves more where bodies can be read at once than a body in memory, which takes far more.
 std::size_t most_warm_memory(const Config& config) {
@@ -67,23 +67,35 @@ std::uint64_t spill_capacity(const Config& config) {
 std::size_t spill_index_memory(const Config& config) {
   return config.memory / 8;
 }
-// Answers that are ready take no more than they need.
-std::size_t body_memory(const Config& config, std::size_t warm) {
-  const std::size_t most = most_warm_memory(config) + spill_index_memory(config);
-  return config.memory - std::min(warm, most) - fixed_memory(config) - pointer_memory(config);
+struct MemoryInUse {
+  std::size_t warm = 0;  // To know which of them lie where included.
+  std::size_t fixed = 0;
+  std::size_t pointers = 0;
+};
+// Those who take less leave it to bodies, but for what they may come to need before it is settled again.
+std::size_t body_memory(const Config& config, const MemoryInUse& used) {
+  const auto part = [&](std::size_t in_use, std::size_t most) {
+    constexpr std::size_t kReserve = 64;  // So much of `memory` for each.
+    return std::min(in_use + config.memory / kReserve, most);
+  };
+  return config.memory - part(used.warm, most_warm_memory(config) + spill_index_memory(config)) -
+         part(used.fixed, fixed_memory(config)) - part(used.pointers, pointer_memory(config));
 }
 // Answers on their way to clients that read slowly have memory besides all these. One page of any size must have room.
 std::size_t live_memory(const Config& config) {
   return std::max(config.memory / 4, config.limits.page_bytes);
 }
-constexpr std::size_t kBytesOfAPointer = 768;  // About.
+constexpr std::size_t kBytesOfAMark = 384;  // About.
 
 EngineOptions engine_options(const Config& config, const ServiceOptions& options, Metrics& metrics,
                              StorageBudget& budget) {
   EngineOptions engine;
   engine.pointer_ttl = config.pointer_ttl;
-  engine.memory = body_memory(config, 0);
-  engine.pointers = pointer_memory(config) / kBytesOfAPointer;
+  engine.memory = body_memory(config, {});
+  // Tags are fewer than pages.
+  const std::size_t marks = pointer_memory(config) / 8;
+  engine.pointer_memory = pointer_memory(config) - marks;
+  engine.marks = marks / kBytesOfAMark;
   engine.renders = config.limits.renders;
   engine.queued_renders = static_cast<std::size_t>(config.limits.queued_renders);
   engine.owner = options.owner;
@@ -155,7 +167,7 @@ class Service::State {
   std::size_t drain(HttpServer& server, std::chrono::milliseconds limit);
   GatewayParts gateway_parts(asio::any_io_executor loop);
   void make_front(const std::shared_ptr<const Site>& site);
-  std::size_t warm_memory_in_use() const;
+  MemoryInUse memory_in_use() const;
   static void flush_regularly(Front& front);
   void render_again(Front& front, ServerRequest request);
   // Pages are rendered again for whoever asks next. Purges that visitors have caused must not be lost.
@@ -198,7 +210,7 @@ MetricsSources Service::State::sources() {
   from.version = options_.version;
   from.engine = [this] {
     EngineSnapshot snapshot{.counted = engine_->counters(), .now = engine_->gauges()};
-    snapshot.page_bytes_limit = body_memory(config_, warm_memory_in_use());
+    snapshot.page_bytes_limit = body_memory(config_, memory_in_use());
     snapshot.lent_bytes = fixed_.bytes_in_use();
     snapshot.lent_bytes_limit = fixed_.most();
     snapshot.table_writes_pending = stores_.table_writes_pending();
@@ -326,11 +338,13 @@ void Service::State::make_front(const std::shared_ptr<const Site>& site) {
   fronts_.push_back(std::move(front));
 }
 
-std::size_t Service::State::warm_memory_in_use() const {
-  std::size_t sum = 0;
+MemoryInUse Service::State::memory_in_use() const {
+  MemoryInUse used;
   for (const auto& front : fronts_)
-    sum += front->gateway->warm_memory_in_use();
-  return sum;
+    used.warm += front->gateway->warm_memory_in_use();
+  used.fixed = fixed_.bytes_in_use();
+  used.pointers = engine_->pointer_memory_in_use();
+  return used;
 }
 
 void Service::State::flush_regularly(Front& front) {
@@ -382,7 +396,7 @@ Result<void> Service::State::start() {
   watchdog_ = std::make_unique<Watchdog>([this] {
     loops_.check();
     stores_.check();
-    engine_->set_memory(body_memory(config_, warm_memory_in_use()));
+    engine_->set_memory(body_memory(config_, memory_in_use()));
     engine_->forget_old_uses();
     engine_->try_writing_again();
     engine_->give_up_overdue();

@@ -35,6 +35,8 @@ class Decoder {
   // broken.
   std::optional<std::string_view> binary_attribute(std::string_view wanted);
 
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+
   bool broken() const { return broken_; }
   bool at_end() const { return at_ == end_; }
 

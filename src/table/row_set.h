@@ -17,7 +17,10 @@ class RowSet {
   RowSet() = default;
   explicit RowSet(const Words& words) : words_(words) {}
 
-  void add(const Key& key);
+  void add(const Key& key) { add_bit(bit_of(key)); }
+  // The number of the bit that stands for that row, by which it can be added once more.
+  static std::uint8_t bit_of(const Key& key);
+  void add_bit(std::uint8_t bit) { words_[bit / 64] |= std::uint64_t{1} << (bit % 64); }
   const Words& words() const { return words_; }
 
   bool meets(const RowSet& other) const {

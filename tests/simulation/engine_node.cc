@@ -18,7 +18,8 @@ EngineOptions any_options(Party& party) {
   EngineOptions options;
   options.pointer_ttl = std::chrono::milliseconds(kTtls[party.pick(std::size(kTtls))]);
   options.memory = party.happens(30) ? 64 : std::size_t{1} << 20;  // Too little for any body, or enough.
-  options.pointers = party.happens(20) ? 1 : 100;
+  options.pointer_memory = party.happens(20) ? 1 : 20'000;
+  options.marks = party.happens(20) ? 1 : 100;
   options.uncached_renders = 1 + static_cast<int>(party.pick(3));
   options.breaker_failures = 2 + static_cast<int>(party.pick(4));
   options.renders = 1 + static_cast<int>(party.pick(3));

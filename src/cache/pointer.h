@@ -1,0 +1,44 @@
+// Pointer: META and the marks of a page. KeptPointer: the same in as few bytes as may be, since a million of them are
+// remembered for the time when the table cannot be asked. Plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facetheory/base/clock.h"
+#include "facetheory/base/kept_text.h"
+#include "facetheory/isr/freshness.h"
+#include "facetheory/isr/rows.h"
+
+namespace facetheory {
+
+// As they were when they were read.
+struct Pointer {
+  std::optional<MetaRow> meta;
+  std::vector<Mark> marks;
+  Duration read_at{0};       // The oldest of them; monotonic.
+  Duration meta_read_at{0};  // META by itself.
+
+  friend bool operator==(const Pointer&, const Pointer&) = default;
+};
+
+class KeptPointer {
+ public:
+  KeptPointer() = default;
+  explicit KeptPointer(const Pointer& pointer);
+
+  // All that it was made of.
+  Pointer pointer() const;
+
+  Duration read_at{0};
+  Duration meta_read_at{0};
+
+  // What it takes of memory besides itself.
+  std::size_t memory() const { return rows_.memory(); }
+
+ private:
+  KeptText rows_;
+};
+
+}  // namespace facetheory
