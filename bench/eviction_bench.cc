@@ -7,7 +7,8 @@
 //   ideal     the one that is asked for latest again goes (Belady), which nobody can know
 //
 // Visitors ask by Zipf's law for a site of so many pages. In every second table a crawler asks for all pages in turn
-// besides, two for each visitor. Everything is drawn from one seed: the figures are the same on every machine.
+// besides, two for each visitor. Everything is drawn from one seed: the figures are the same on every machine,
+// but for the last digit of ours, which remembers what has left by hashes of this process.
 //
 //   eviction_bench [--smoke]
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "facetheory/bodies/stored_bytes.h"
 
+#include <bit>
 #include <random>
 #include <utility>
 
@@ -21,6 +22,10 @@ std::uint64_t seed() {
 
 std::uint64_t own_checksum(std::string_view bytes) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed());
+}
+
+OwnDigest own_digest(std::string_view bytes) {
+  return std::bit_cast<OwnDigest>(XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed()));
 }
 
 StoredBytes::StoredBytes(FilePlace place, std::string_view bytes)

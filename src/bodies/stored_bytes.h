@@ -4,6 +4,7 @@
 // nobody gets other bytes for these. Plain values, for any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -15,6 +16,10 @@ namespace facetheory {
 
 // Nobody outside of this process can know which it is, and so make other bytes that have the same.
 std::uint64_t own_checksum(std::string_view bytes);
+
+// Names bytes in this process: so long that no two that are different have the same.
+using OwnDigest = std::array<char, 16>;
+OwnDigest own_digest(std::string_view bytes);
 
 class StoredBytes {
  public:

@@ -3,19 +3,29 @@
 #include <algorithm>
 #include <utility>
 
-#include "facetheory/base/packed_text.h"
+#include "facetheory/bodies/stored_bytes.h"
 
 namespace facetheory {
 namespace {
 
 constexpr std::size_t kLargestShare = 4;  // A quarter of the budget is the most one body may take.
 
+// What a body is found by. A key is five times as long.
+class Name {
+ public:
+  explicit Name(std::string_view key) : digest_(own_digest(key)) {}
+  std::string_view text() const { return {digest_.data(), digest_.size()}; }
+
+ private:
+  const OwnDigest digest_;
+};
+
 }  // namespace
 
 BodyCache::BodyCache(std::size_t budget) : largest_(budget / kLargestShare), bodies_(budget) {}
 
 std::shared_ptr<const KeptBody> BodyCache::find(std::string_view key) {
-  const Entry* const found = bodies_.find(packed_text(key));
+  const Entry* const found = bodies_.find(Name(key).text());
   return found != nullptr ? found->body : nullptr;
 }
 
@@ -25,30 +35,30 @@ bool BodyCache::may_be_kept(std::size_t cost) const {
 
 void BodyCache::insert(std::string_view key, std::shared_ptr<const KeptBody> body, std::size_t size,
                        std::atomic<bool>* touched) {
-  const std::string packed = packed_text(key);
-  if (bodies_.look_at(packed) != nullptr) return;
-  const std::size_t cost = bodies_.memory_of_one(packed.size()) + size;
-  if (may_be_kept(cost)) bodies_.put(packed, {std::move(body), touched}, cost);
+  const Name name(key);
+  if (bodies_.look_at(name.text()) != nullptr) return;
+  const std::size_t cost = bodies_.memory_of_one(name.text().size()) + size;
+  if (may_be_kept(cost)) bodies_.put(name.text(), {std::move(body), touched}, cost);
 }
 
 void BodyCache::note_size(std::string_view key, std::size_t size) {
-  const std::string packed = packed_text(key);
-  const Entry* const known = bodies_.look_at(packed);
+  const Name name(key);
+  const Entry* const known = bodies_.look_at(name.text());
   if (known == nullptr) return;
-  const std::size_t cost = bodies_.memory_of_one(packed.size()) + size;
+  const std::size_t cost = bodies_.memory_of_one(name.text().size()) + size;
   if (may_be_kept(cost)) {
-    bodies_.put(packed, Entry(*known), cost);
+    bodies_.put(name.text(), Entry(*known), cost);
   } else {
-    bodies_.erase(packed);
+    bodies_.erase(name.text());
   }
 }
 
 void BodyCache::erase(std::string_view key) {
-  bodies_.erase(packed_text(key));
+  bodies_.erase(Name(key).text());
 }
 
 Warmth BodyCache::warmth(std::string_view key) const {
-  return bodies_.warmth(packed_text(key));
+  return bodies_.warmth(Name(key).text());
 }
 
 }  // namespace facetheory

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/recent_pages.h"
 
 namespace facetheory {
@@ -50,7 +50,7 @@ class BodyCache {
   bool may_be_kept(std::size_t cost) const;
 
   const std::size_t largest_;  // One that takes more is not kept, whatever the budget has become.
-  RecentPages<Entry> bodies_;  // Found by the packed key.
+  RecentPages<Entry> bodies_;  // Found by own_digest() of the key.
 };
 
 }  // namespace facetheory

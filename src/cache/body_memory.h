@@ -11,10 +11,10 @@
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
 #include "facetheory/bodies/body_store.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/body_cache.h"
 #include "facetheory/cache/engine_figures.h"
 #include "facetheory/cache/engine_options.h"
-#include "facetheory/cache/kept_body.h"
 #include "facetheory/cache/recent_use.h"
 #include "facetheory/cache/shared_reads.h"
 

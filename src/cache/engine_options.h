@@ -11,7 +11,7 @@
 
 #include "facetheory/base/clock.h"
 #include "facetheory/bodies/body.h"
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 
 namespace facetheory {
 

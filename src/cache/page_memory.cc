@@ -227,13 +227,20 @@ void PageMemory::became_current(const std::string& pk, MetaRow meta) {
 KeptPointer& PageMemory::remember(const std::string& pk, const Pointer& pointer) {
   const std::string packed = packed_text(pk);
   const KeptPointer* kept = pointers_.look_at(packed);
+  KeptPointer kept_from_now(pointer);
+  if (kept != nullptr && kept->has_rows_of(kept_from_now)) {
+    // Most are read again as they were: their memory stays where it is.
+    KeptPointer& same = *pointers_.find(packed);
+    same.read_at = pointer.read_at;
+    same.meta_read_at = pointer.meta_read_at;
+    return same;
+  }
   const std::optional<MetaRow> before = kept != nullptr ? kept->pointer().meta : std::nullopt;
   if (before && pointer.meta) {
     // An eventual read may still see the older one: what is newer stays.
     const bool replaced = before->generated_at < pointer.meta->generated_at;
     if (replaced && before->s3_key != pointer.meta->s3_key) bodies_.erase(before->s3_key);
   }
-  KeptPointer kept_from_now(pointer);
   const std::size_t cost = pointers_.memory_of_one(packed.size()) + kept_from_now.memory();
   return pointers_.put(packed, std::move(kept_from_now), cost);
 }

@@ -30,6 +30,7 @@ class KeptPointer {
 
   // All that it was made of.
   Pointer pointer() const;
+  bool has_rows_of(const KeptPointer& other) const { return rows_.text() == other.rows_.text(); }
 
   Duration read_at{0};
   Duration meta_read_at{0};

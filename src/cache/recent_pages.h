@@ -14,13 +14,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "facetheory/base/kept_text.h"
+#include "facetheory/bodies/stored_bytes.h"
 #include "facetheory/cache/hash_places.h"
 #include "facetheory/cache/left_hashes.h"
 
@@ -147,8 +147,9 @@ class RecentPages {
   // A piece of memory of 16 KiB, or of one entry.
   static constexpr std::size_t kOfAChunk = std::max<std::size_t>(1, ((16 << 10) - 16) / sizeof(Entry));
 
+  // Nobody outside can choose names that are found in one place.
   static std::uint32_t hash_of(std::string_view pk) {
-    return static_cast<std::uint32_t>(std::hash<std::string_view>()(pk) >> 32);
+    return static_cast<std::uint32_t>(own_checksum(pk) >> 32);
   }
   Entry& at(Number number) { return chunks_[number / kOfAChunk][number % kOfAChunk]; }
   const Entry& at(Number number) const { return chunks_[number / kOfAChunk][number % kOfAChunk]; }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/page_policy.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/page.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/isr/rows.h"
 
 namespace facetheory {

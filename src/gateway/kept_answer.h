@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/recent_pages.h"
 #include "facetheory/cache/served.h"
 #include "facetheory/gateway/answer_shapes.h"

@@ -19,7 +19,7 @@
 
 #include "facetheory/base/fixed_bytes.h"
 #include "facetheory/bodies/body_store.h"
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/http/message.h"
 #include "facetheory/rules/compression.h"
 #include "facetheory/rules/storing.h"

@@ -175,7 +175,7 @@ TEST_F(StoredHits, APageThatWasRenderedAgainIsTheNewOne) {
 // Of these a third has room for what is needed to answer.
 class SpilledHits : public HitsOnDisk {
  protected:
-  SpilledHits() : HitsOnDisk(256 << 10, 400, 2'000) {
+  SpilledHits() : HitsOnDisk(128 << 10, 360, 2'000) {
     ask_for_all(4);
   }  // Rendered, read, spilled, and recalled.
 
@@ -206,7 +206,7 @@ TEST_F(SpilledHits, AreAnsweredWithoutTheLongWay) {
 }
 
 TEST_F(SpilledHits, APageThatWasRenderedAgainIsTheNewOne) {
-  for (const int page : {0, 200, 399})
+  for (const int page : {0, 200, 359})
     have_rendered_again(page);
 }
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "facetheory/base/clock.h"
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/served.h"
 #include "facetheory/gateway/warm_text.h"
 #include "facetheory/site/config.h"

@@ -14,6 +14,8 @@
 namespace facetheory {
 namespace {
 
+using namespace std::literals::string_view_literals;
+
 constexpr std::size_t kMostNames = 1'000;  // So many fields, and so many cookies, are remembered as judged.
 constexpr std::size_t kLongestKey = 4'096;
 
@@ -159,7 +161,7 @@ WarmKey WarmPages::key_of(const RequestHead& head, bool trusted) {
   if (head.method != "GET" || !head.target.starts_with('/')) return {};
   // What such a request asks for is not in its bytes.
   if (head.minor_version == 0 && find_field(head.fields, "host") == nullptr) return {};
-  key_.assign(trusted ? "t " : "  ");
+  key_.assign(trusted ? "t "sv : "  "sv);
   key_.append(head.target);
   WarmKey key;
   bool has_etag = false;
@@ -180,7 +182,9 @@ WarmKey WarmPages::key_of(const RequestHead& head, bool trusted) {
         has_etag = true;
         [[fallthrough]];
       case Meaning::counts:
-        key_.append("\n").append(judged.name).append(":").append(field.value);
+        key_.push_back('\n');
+        key_.append(judged.name).push_back(':');
+        key_.append(field.value);
         break;
       case Meaning::cookies:
         if (!add_cookies(field.value)) return {};
@@ -337,13 +341,13 @@ std::string_view WarmPages::head_of(const KeptAnswer& page, std::int64_t now) {
   head_second_ = now;
   head_.clear();
   packer_.shapes().append_head(page.text, head_);
-  if (page.valid_this_second_only) return head_.append("\r\n");
-  head_.append("Age: ").append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
-  head_.append("\r\nCache-Status: ");
+  if (page.valid_this_second_only) return head_.append("\r\n"sv);
+  head_.append("Age: "sv).append(std::to_string(std::max<std::int64_t>(0, now - page.made_at)));
+  head_.append("\r\nCache-Status: "sv);
   CacheStatus status;
   status.ttl = std::int64_t{page.fresh_until} - now;
   append(head_, status);
-  return head_.append("\r\nX-FaceTheory-ISR: ").append(name(page.as)).append("\r\n\r\n");
+  return head_.append("\r\nX-FaceTheory-ISR: "sv).append(name(page.as)).append("\r\n\r\n"sv);
 }
 
 }  // namespace facetheory

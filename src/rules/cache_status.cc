@@ -9,6 +9,8 @@
 namespace facetheory {
 namespace {
 
+using namespace std::literals::string_view_literals;
+
 constexpr std::string_view kCacheName = "facetheory";
 constexpr std::size_t kLongestStatusText = 256;
 // The largest number that a structured field can carry.
@@ -69,26 +71,26 @@ std::string_view name(Forwarded forwarded) {
 void append(std::string& to, const CacheStatus& status) {
   to.append(kCacheName);
   if (status.forwarded) {
-    to.append("; fwd=").append(name(*status.forwarded));
+    to.append("; fwd="sv).append(name(*status.forwarded));
     if (status.forwarded_status) {
-      to.append("; fwd-status=");
+      to.append("; fwd-status="sv);
       append_number(to, *status.forwarded_status);
     }
-    if (status.stored) to.append("; stored");
-    if (status.collapsed) to.append("; collapsed");
+    if (status.stored) to.append("; stored"sv);
+    if (status.collapsed) to.append("; collapsed"sv);
   } else {
-    to.append("; hit");
+    to.append("; hit"sv);
   }
   if (status.ttl) {
-    to.append("; ttl=");
+    to.append("; ttl="sv);
     append_number(to, *status.ttl);
   }
   if (!status.key.empty()) {
-    to.append("; key=");
+    to.append("; key="sv);
     append_sf_string(to, status.key);
   }
   if (!status.detail.empty()) {
-    to.append("; detail=");
+    to.append("; detail="sv);
     append_token_or_string(to, status.detail);
   }
 }

@@ -75,7 +75,7 @@ struct MemoryInUse {
 // Those who take less leave it to bodies, but for what they may come to need before it is settled again.
 std::size_t body_memory(const Config& config, const MemoryInUse& used) {
   const auto part = [&](std::size_t in_use, std::size_t most) {
-    constexpr std::size_t kReserve = 64;  // So much of `memory` for each.
+    constexpr std::size_t kReserve = 128;  // So much of `memory` for each.
     return std::min(in_use + config.memory / kReserve, most);
   };
   return config.memory - part(used.warm, most_warm_memory(config) + spill_index_memory(config)) -

@@ -1,4 +1,4 @@
-#include "facetheory/cache/kept_body.h"
+#include "facetheory/bodies/kept_body.h"
 
 #include <cstring>
 #include <utility>
