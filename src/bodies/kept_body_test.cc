@@ -15,7 +15,8 @@ Body body_of(std::size_t size) {
     body.bytes += static_cast<char>(i * 7);
   body.metadata.status = 404;
   body.metadata.content_type = "text/html; charset=utf-8";
-  body.metadata.headers = {{"link", "<a>"}, {"x-empty", ""}, {"link", std::string(300, 'b')}, {"a", "\xE9\""}};
+  body.metadata.headers = {
+      {"link", "<a>"}, {"x-empty", ""}, {"link", std::string(300, 'b')}, {"a", "\xE9\""}};
   return body;
 }
 
@@ -28,7 +29,8 @@ TEST(KeptBody, ComesBackAsItWas) {
     EXPECT_EQ(kept.content_type(), body.metadata.content_type);
     EXPECT_TRUE(kept.body() == body) << size;
     std::vector<std::pair<std::string, std::string>> fields;
-    kept.each_header([&](std::string_view name, std::string_view value) { fields.emplace_back(name, value); });
+    kept.each_header(
+        [&](std::string_view name, std::string_view value) { fields.emplace_back(name, value); });
     EXPECT_EQ(fields, body.metadata.headers);
   }
   EXPECT_TRUE(KeptBody(Body{}).body() == Body{});

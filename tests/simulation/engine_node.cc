@@ -117,7 +117,7 @@ Question EngineNode::question_of(const ServeRequest& request) const {
   if (request.request_id) question.request_hash = request_hash(request.inputs);
   question.only_if_cached = request.only_if_cached;
   if (request.review) {
-    const Review review = request.review({}, {}, PageState::fresh);
+    const Review review = request.review(KeptBody(Body{}), {}, PageState::fresh);
     question.review = {review.suits, review.fresh, review.while_stale, review.on_failure,
                        review.even_uncertain};
   }
