@@ -135,7 +135,7 @@ class Spilling:
             with contextlib.suppress(OSError):
                 if file.readlink().name.endswith(" (deleted)"):
                     self.most = max(self.most, file.stat().st_size)
-        is_time = time.monotonic() - self.began > min(15, bed.options.seconds / 2)
+        is_time = time.monotonic() - self.began > min(15 * bed.options.patience, bed.options.seconds / 2)
         if self.becomes_full and is_time and not self.is_full:
             limit(resource.RLIMIT_FSIZE, 0)(bed)
             self.is_full = True
@@ -149,7 +149,7 @@ class Spilling:
         if any("no file for them" in line for line in bed.gateway.said):
             return print("# no answers were spilled: this file system cannot tell whether a read waits", flush=True)
         print(f"# {self.most / 2**20:.1f} MiB of answers were spilled", flush=True)
-        check(self.most > 0 or bed.options.seconds < 30, "no answer left the memory")
+        check(self.most > 0 or bed.options.seconds < 30 * bed.options.patience, "no answer left the memory")
 
 
 class WithinBudget:
