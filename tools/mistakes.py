@@ -520,7 +520,7 @@ MISTAKES = [
     Mistake(
         "trusting a mark for longer than its own time",
         "cache/page_memory.cc",
-        "if (mark != nullptr && now - mark->read_at < ttl)",
+        "if (mark != nullptr && now - mark->read_at < within)",
         "if (mark != nullptr)",
     ),
     Mistake(
@@ -532,7 +532,7 @@ MISTAKES = [
     Mistake(
         "reading marks anew for every page",
         "cache/page_memory.cc",
-        "if (mark != nullptr && now - mark->read_at < ttl)",
+        "if (mark != nullptr && now - mark->read_at < within)",
         "if (false)",
     ),
     Mistake(

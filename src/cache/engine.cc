@@ -38,6 +38,7 @@ class Engine::State {
 
   // A request that is abandoned may outlive the engine; what it counted in must not be gone.
   static Task<Result<Served>> serve(std::shared_ptr<State> self, ServeRequest request, Renderer renderer);
+  static Task<void> drain(std::shared_ptr<State> self);
   PageMemory& memory() { return *parts_.memory; }
   const StoreGuards& guards() const { return *parts_.guards; }
   void try_writing_again() { StoreGuards::try_writing_again(parts_.guards, parts_.executor); }
@@ -136,7 +137,7 @@ Task<Result<Verdict>> Engine::State::decide(const ServeRequest& request, const P
   if (!review.suits)
     co_return Served{ServedAs::other, body, *pointer.meta, "the page at hand is for other requests"};
   if (fresh && (review.fresh || pointer.meta->pinned))
-    co_return Served{ServedAs::hit, body, *pointer.meta, freshness.reason, 0, pointer.read_at};
+    co_return Served{ServedAs::hit, body, *pointer.meta, freshness.reason, 0, pointer.read_at, pointer.trust};
 
   WaitForRender wait;
   wait.reason = fresh ? "it is not fresh enough for the request" : freshness.reason;
@@ -169,6 +170,11 @@ Task<Result<Served>> Engine::State::serve_unknown(ServeRequest request, Renderer
   }
   co_return co_await parts_.uncached.serve_without_stores(std::move(request), std::move(renderer),
                                                           std::move(why));
+}
+
+Task<void> Engine::State::drain(std::shared_ptr<State> self) {
+  co_await self->parts_.flights->drain();
+  co_await self->parts_.memory->drain();
 }
 
 // --- counting ---------------------------------------------------------------------------------------------------
@@ -241,7 +247,7 @@ void Engine::forget(const Page& page) {
   state_->memory().forget(page.pk);
 }
 Task<void> Engine::drain() {
-  return state_->flights().drain();
+  return State::drain(state_);
 }
 EngineCounters Engine::counters() const {
   return state_->counters();

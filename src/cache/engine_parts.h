@@ -26,7 +26,9 @@ struct EngineParts {
         guards(std::make_shared<StoreGuards>(of, options->breaker_failures, options->breaker_pause)),
         memory(std::make_shared<PageMemory>(guards, options)),
         flights(std::make_shared<Flights>(on, guards, options, memory)),
-        uncached(on, isr, options, memory) {}
+        uncached(on, isr, options, memory) {
+    memory->read_ahead_on(executor);
+  }
 
   const boost::asio::any_io_executor executor;  // Renderers run on it.
   const Isr isr;

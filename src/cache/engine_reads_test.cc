@@ -202,6 +202,49 @@ TEST_F(EngineReadsTest, MarksOlderThanTheRenderDoNotMakeItStaleNorHideALaterInva
   EXPECT_EQ(serving_page(second_), "miss: page 4");
 }
 
+TEST_F(EngineReadsTest, PageThatWasAskedForOftenIsReadShortlyBeforeItsTimeIsOverAndNotByAVisitor) {
+  serving_page(page_);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(serving_page(page_), "hit: page 1");
+  recording_.take();
+  clock_.advance(9940ms);
+  EXPECT_EQ(serving_page(page_), "hit: page 1");
+  EXPECT_THAT(recording_.take(), IsEmpty());
+  clock_.advance(20ms);
+  std::vector<std::string> ahead;
+  ASSERT_TRUE(eventually([&] { return !(ahead = recording_.take()).empty(); }));
+  EXPECT_THAT(ahead, ElementsAre("eventual: META, TAG#, TAG#news"));
+  clock_.advance(9s);
+  EXPECT_EQ(serving_page(page_), "hit: page 1");
+  EXPECT_THAT(recording_.take(), IsEmpty());
+}
+
+TEST_F(EngineReadsTest, ReadAheadThatFailsLeavesThePointerToItsVisitor) {
+  serving_page(page_);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(serving_page(page_), "hit: page 1");
+  recording_.take();
+  script_->queue("get_all", Fault::fail);
+  clock_.advance(9960ms);
+  ASSERT_TRUE(eventually([&] { return script_->applied(Fault::fail) == 1; }));
+  EXPECT_EQ(serving_page(page_), "hit: page 1");
+  EXPECT_THAT(recording_.take(), ElementsAre("eventual: META, TAG#, TAG#news"));
+  clock_.advance(40ms);
+  EXPECT_EQ(serving_page(page_), "hit: page 1");
+  EXPECT_THAT(recording_.take(), ElementsAre("eventual: META, TAG#, TAG#news"));
+}
+
+TEST_F(EngineReadsTest, NothingIsReadAheadAfterTheDrain) {
+  serving_page(page_);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(serving_page(page_), "hit: page 1");
+  run(trusting_->drain());
+  recording_.take();
+  clock_.advance(9960ms);
+  run(system_clock().sleep_for(20ms));
+  EXPECT_THAT(recording_.take(), IsEmpty());
+}
+
 TEST_F(EngineReadsTest, ForgottenPageIsReadAnewWithItsMarks) {
   serving_page(page_);
   EXPECT_EQ(serving_page(page_), "hit: page 1");

@@ -7,6 +7,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "facetheory/base/packed_text.h"
+#include "facetheory/base/pointer_trust.h"
+#include "facetheory/cache/distinct_keys.h"
 #include "facetheory/isr/marks.h"
 #include "facetheory/isr/verdict.h"
 
@@ -29,12 +31,28 @@ PageMemory::PageMemory(std::shared_ptr<StoreGuards> guards, std::shared_ptr<cons
     : guards_(std::move(guards)),
       isr_(guards_->isr()),
       options_(std::move(options)),
+      is_far_(!isr_.table.version()),
       bodies_(isr_.bodies, isr_.clock, options_),
+      gathered_reads_(isr_.clock,
+                      [this](std::vector<Key> keys) { return ask(std::move(keys), Consistency::eventual); }),
       pointers_(options_->pointer_memory),
       marks_(options_->marks),
       transient_(options_->transient_pages),
       deferred_(kMostDeferred),
       breaker_(options_->breaker_failures, options_->breaker_pause) {}
+
+void PageMemory::read_ahead_on(const boost::asio::any_io_executor& executor) {
+  if (!is_far_ || options_->pointer_ttl <= Duration(0)) return;
+  auto read = [weak = weak_from_this()](std::vector<ReadPointer> some) -> Task<void> {
+    if (const auto self = weak.lock()) co_await self->read_again(std::move(some));
+  };
+  reading_ahead_ = std::make_shared<ReadingAhead>(executor, isr_.clock, options_->pointer_ttl,
+                                                  options_->pointers, std::move(read));
+}
+
+Task<void> PageMemory::drain() {
+  if (reading_ahead_) co_await reading_ahead_->drain();
+}
 
 // --- pointers ---------------------------------------------------------------------------------------------------
 
@@ -46,11 +64,14 @@ Task<Result<Pointer>> PageMemory::look_up(Page page, std::vector<std::string> li
   {
     const std::lock_guard lock(mutex_);
     const KeptPointer* known = pointers_.find(packed_text(page.pk));
-    if (known != nullptr && came - known->read_at < ttl) co_return known->pointer();
+    if (known != nullptr && came - known->read_at < ttl) {
+      if (known->trust) known->trust->note_asked();
+      co_return known->pointer();
+    }
   }
   std::string pk = page.pk;
   auto read = [this, page = std::move(page), likely = std::move(likely)] {
-    return complete(page, known_rows(page, likely), Consistency::eventual);
+    return complete(page, known_rows(page, likely, options_->pointer_ttl), Consistency::eventual);
   };
   // A read that began long before this request came is none for it.
   const auto useful = [came, ttl](const Result<Pointer>& found) {
@@ -77,8 +98,7 @@ PageMemory::Known PageMemory::known_tags(const std::string& pk, std::vector<std:
   return known;
 }
 
-PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::string> likely) {
-  const Duration ttl = options_->pointer_ttl;
+PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::string> likely, Duration within) {
   const Duration now = isr_.clock.monotonic();
   Known known{likely};
   known.given = std::move(likely);
@@ -89,7 +109,7 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
     known.tags = pointer->meta->tags;
     // What other pages know of the marks is no better than what a distrusted page knows.
     if (pointer->meta_read_at == kLongAgo) return known;
-    if (now - pointer->meta_read_at < ttl) {
+    if (now - pointer->meta_read_at < within) {
       known.has_meta = true;
       known.meta = pointer->meta;
       known.meta_read_at = pointer->meta_read_at;
@@ -97,7 +117,7 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
   }
   const auto take = [&](const std::string& tag) {
     const KnownMark* mark = marks_.find(name_of_mark(page, tag));
-    if (mark != nullptr && now - mark->read_at < ttl) known.marks.emplace(tag, *mark);
+    if (mark != nullptr && now - mark->read_at < within) known.marks.emplace(tag, *mark);
   };
   take("");
   for (const std::string& tag : known.tags)
@@ -106,11 +126,7 @@ PageMemory::Known PageMemory::known_rows(const Page& page, std::vector<std::stri
 }
 
 Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency consistency) {
-  std::uint64_t distrusted = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    distrusted = distrusted_;
-  }
+  const std::uint64_t before = distrusted();
   // The second time only if META names tags that nobody knew.
   for (int round = 0; round < 2; ++round) {
     auto read = co_await read_rows(page, known, consistency);
@@ -118,71 +134,155 @@ Task<Result<Pointer>> PageMemory::complete(Page page, Known known, Consistency c
     if (!known.meta) break;
     known.tags = known.meta->tags;
   }
-  Pointer pointer{std::move(known.meta), {}, known.meta_read_at, known.meta_read_at};
-  if (pointer.meta) {
-    known.tags.emplace_back();  // The tenant as a whole.
-    for (std::string& tag : known.tags) {
-      const KnownMark& mark = known.marks.find(tag)->second;
-      pointer.read_at = std::min(pointer.read_at, mark.read_at);
-      if (mark.row) pointer.marks.push_back({std::move(tag), *mark.row});
-    }
-  }
+  std::vector<std::string> given = known.given;
+  Pointer pointer = pointer_of(std::move(known));
   if (pointer.meta && claims_the_future(*pointer.meta, isr_.now(), isr_.settings.clock_skew)) {
     const Freshness verdict = judge(pointer.meta, pointer.marks, isr_.now(), isr_.settings.clock_skew);
     const bool written = co_await record_verdict(isr_, page, *pointer.meta, verdict);
     if (written && verdict.state == PageState::missing) pointer.meta.reset();
   }
-  const std::lock_guard lock(mutex_);
-  if (!pointer.meta) {
-    pointers_.erase(packed_text(page.pk));
-    co_return pointer;
-  }
-  KeptPointer& kept = remember(page.pk, pointer);
-  // Some page was distrusted meanwhile, perhaps this one.
-  if (distrusted != distrusted_) kept.read_at = kept.meta_read_at = kLongAgo;
+  remember_read(page, pointer, before, std::move(given));
   co_return pointer;
 }
 
-Task<Result<void>> PageMemory::read_rows(const Page& page, Known& known, Consistency consistency) {
-  std::vector<Key> keys;
-  std::vector<std::string> asked;  // Those tags.
-  if (!known.has_meta) keys.push_back(meta_key(page.pk));
+Pointer PageMemory::pointer_of(Known known) {
+  Pointer pointer{std::move(known.meta), {}, known.meta_read_at, known.meta_read_at};
+  if (!pointer.meta) return pointer;
+  known.tags.emplace_back();  // The tenant as a whole.
+  for (std::string& tag : known.tags) {
+    const KnownMark& mark = known.marks.find(tag)->second;
+    pointer.read_at = std::min(pointer.read_at, mark.read_at);
+    if (mark.row) pointer.marks.push_back({std::move(tag), *mark.row});
+  }
+  return pointer;
+}
+
+std::uint64_t PageMemory::distrusted() const {
+  const std::lock_guard lock(mutex_);
+  return distrusted_;
+}
+
+void PageMemory::remember_read(const Page& page, Pointer& pointer, std::uint64_t distrusted,
+                               std::vector<std::string> given) {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::string packed = packed_text(page.pk);
+    if (!pointer.meta) {
+      pointers_.erase(packed);
+      return;
+    }
+    if (distrusted != distrusted_) {
+      // Some page was distrusted meanwhile, perhaps this one.
+      KeptPointer& kept = remember(page.pk, pointer);
+      kept.read_at = kept.meta_read_at = kLongAgo;
+      return;
+    }
+    if (is_far_) pointer.trust = trust_of(pointer, pointers_.look_at(packed));
+    remember(page.pk, pointer);
+  }
+  if (reading_ahead_) reading_ahead_->note({page, std::move(given), pointer.trust, pointer.read_at});
+}
+
+std::shared_ptr<PointerTrust> PageMemory::trust_of(const Pointer& pointer, const KeptPointer* before) {
+  const bool same =
+      before != nullptr && before->trust && before->has_rows_of(KeptPointer(pointer));
+  if (!same) return std::make_shared<PointerTrust>(pointer.read_at);
+  if (before->meta_read_at != pointer.meta_read_at) before->trust->count_anew();
+  before->trust->was_read_again(pointer.read_at);
+  return before->trust;
+}
+
+PageMemory::Lacking PageMemory::lacking(const Page& page, const Known& known) {
+  Lacking lacking;
+  if (!known.has_meta) lacking.keys.push_back(meta_key(page.pk));
   const auto want = [&](const std::string& tag) {
-    if (known.marks.contains(tag) || std::ranges::find(asked, tag) != asked.end()) return;
-    asked.push_back(tag);
+    if (known.marks.contains(tag) || std::ranges::find(lacking.tags, tag) != lacking.tags.end()) return;
+    lacking.tags.push_back(tag);
     for (const std::string& pk : mark_pks(page.tenant, tag))
-      keys.push_back(meta_key(pk));
+      lacking.keys.push_back(meta_key(pk));
   };
   want("");
   for (const std::string& tag : known.tags)
     want(tag);
-  if (keys.empty()) co_return Result<void>();
+  return lacking;
+}
+
+Task<Result<void>> PageMemory::read_rows(const Page& page, Known& known, Consistency consistency) {
+  const Lacking lacks = lacking(page, known);
+  if (lacks.keys.empty()) co_return Result<void>();
 
   // Counted from here: what happens while the answer travels is not in it.
-  const Duration now = isr_.clock.monotonic();
-  auto items = co_await ask(std::move(keys), consistency);
+  const Duration asked_at = isr_.clock.monotonic();
+  std::vector<Key> keys = lacks.keys;
+  auto reading = consistency == Consistency::eventual ? ask_with_others(std::move(keys))
+                                                      : ask(std::move(keys), consistency);
+  auto items = co_await std::move(reading);
   if (!items) co_return std::move(items).error();
+  co_return take_rows(page, known, lacks, *items, asked_at);
+}
+
+Result<void> PageMemory::take_rows(const Page& page, Known& known, const Lacking& lacking,
+                                   std::span<const std::optional<Item>> found, Duration asked_at) {
   std::size_t next = 0;
   if (!known.has_meta) {
-    auto meta = read_if((*items)[next++], read_meta);
-    if (!meta) co_return unreadable(std::move(meta).error());
+    auto meta = read_if(found[next++], read_meta);
+    if (!meta) return unreadable(std::move(meta).error());
     known.meta = *std::move(meta);
     restore_tags(known.meta, known.given);
-    known.meta_read_at = now;
+    known.meta_read_at = asked_at;
     known.has_meta = true;
   }
-  for (const std::string& tag : asked) {
+  for (const std::string& tag : lacking.tags) {
     const std::size_t rows = rows_of_mark(page.tenant);
-    auto row = read_mark(std::span(*items).subspan(next, rows));
+    auto row = read_mark(found.subspan(next, rows));
     next += rows;
-    if (!row) co_return unreadable(std::move(row).error());
-    known.marks.emplace(tag, KnownMark{*row, now});
+    if (!row) return unreadable(std::move(row).error());
+    known.marks.emplace(tag, KnownMark{*row, asked_at});
   }
-  if (options_->pointer_ttl <= Duration(0)) co_return Result<void>();
+  if (options_->pointer_ttl <= Duration(0)) return {};
   const std::lock_guard lock(mutex_);
-  for (const std::string& tag : asked)
+  for (const std::string& tag : lacking.tags)
     marks_.put(name_of_mark(page, tag), known.marks.find(tag)->second);
-  co_return Result<void>();
+  return {};
+}
+
+// Whatever goes wrong is for the next visitor: the pointer is read when somebody wants it.
+Task<void> PageMemory::read_again(std::vector<ReadPointer> some) {
+  struct Again {
+    ReadPointer pointer;
+    Known known;
+    Lacking lacks;
+  };
+  const std::uint64_t before = distrusted();
+  // What is younger is not due before it will be looked at again.
+  const Duration within = options_->pointer_ttl - 2 * ReadingAhead::lead(options_->pointer_ttl);
+  std::vector<Again> wanted;
+  DistinctKeys keys;
+  for (ReadPointer& pointer : some) {
+    Known known = known_rows(pointer.page, pointer.given_tags, within);
+    Lacking lacks = lacking(pointer.page, known);
+    keys.add(lacks.keys);
+    wanted.push_back({std::move(pointer), std::move(known), std::move(lacks)});
+  }
+  const Duration asked_at = isr_.clock.monotonic();
+  std::vector<std::optional<Item>> items;
+  if (keys.size() > 0) {
+    std::vector<Key> all = keys.all();
+    auto read = co_await ask(std::move(all), Consistency::eventual);
+    if (!read) co_return;
+    items = *std::move(read);
+  }
+  for (Again& one : wanted) {
+    const auto own = keys.part_of(items, one.lacks.keys);
+    if (!take_rows(one.pointer.page, one.known, one.lacks, own, asked_at) || !one.known.meta) continue;
+    one.known.tags = one.known.meta->tags;
+    const bool is_complete = lacking(one.pointer.page, one.known).keys.empty();
+    const bool is_ahead = claims_the_future(*one.known.meta, isr_.now(), isr_.settings.clock_skew);
+    if (!is_complete || is_ahead) continue;
+    std::vector<std::string> given = one.known.given;
+    Pointer pointer = pointer_of(std::move(one.known));
+    remember_read(one.pointer.page, pointer, before, std::move(given));
+  }
 }
 
 Error PageMemory::unreadable(Error error) {
@@ -211,6 +311,10 @@ Task<Result<std::vector<std::optional<Item>>>> PageMemory::ask(std::vector<Key> 
   co_return items;
 }
 
+Task<Result<std::vector<std::optional<Item>>>> PageMemory::ask_with_others(std::vector<Key> keys) {
+  return is_far_ ? gathered_reads_.get_all(std::move(keys)) : ask(std::move(keys), Consistency::eventual);
+}
+
 std::optional<Pointer> PageMemory::last_known(const std::string& pk) {
   const std::lock_guard lock(mutex_);
   const KeptPointer* known = pointers_.find(packed_text(pk));
@@ -233,6 +337,7 @@ KeptPointer& PageMemory::remember(const std::string& pk, const Pointer& pointer)
     KeptPointer& same = *pointers_.find(packed);
     same.read_at = pointer.read_at;
     same.meta_read_at = pointer.meta_read_at;
+    same.trust = pointer.trust;
     return same;
   }
   const std::optional<MetaRow> before = kept != nullptr ? kept->pointer().meta : std::nullopt;
@@ -249,7 +354,10 @@ void PageMemory::distrust(const std::string& pk) {
   pointer_reads_.part(pk);
   const std::lock_guard lock(mutex_);
   ++distrusted_;
-  if (KeptPointer* known = pointers_.find(packed_text(pk))) known->read_at = known->meta_read_at = kLongAgo;
+  KeptPointer* known = pointers_.find(packed_text(pk));
+  if (known == nullptr) return;
+  known->read_at = known->meta_read_at = kLongAgo;
+  known->trust.reset();
 }
 
 void PageMemory::forget(const std::string& pk) {

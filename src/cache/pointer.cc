@@ -121,7 +121,7 @@ void pass(Of& mark, Reader& from) {
 }  // namespace
 
 KeptPointer::KeptPointer(const Pointer& pointer)
-    : read_at(pointer.read_at), meta_read_at(pointer.meta_read_at) {
+    : read_at(pointer.read_at), meta_read_at(pointer.meta_read_at), trust(pointer.trust) {
   Writer rows;
   rows(pointer.meta);
   rows(pointer.marks);
@@ -129,7 +129,7 @@ KeptPointer::KeptPointer(const Pointer& pointer)
 }
 
 Pointer KeptPointer::pointer() const {
-  Pointer pointer{{}, {}, read_at, meta_read_at};
+  Pointer pointer{{}, {}, read_at, meta_read_at, trust};
   Reader rows(rows_.text());
   rows(pointer.meta);
   rows(pointer.marks);

@@ -2,12 +2,15 @@
 // remembered for the time when the table cannot be asked. Plain values.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "facetheory/base/clock.h"
 #include "facetheory/base/kept_text.h"
+#include "facetheory/base/pointer_trust.h"
 #include "facetheory/isr/freshness.h"
 #include "facetheory/isr/rows.h"
 
@@ -19,6 +22,9 @@ struct Pointer {
   std::vector<Mark> marks;
   Duration read_at{0};       // The oldest of them; monotonic.
   Duration meta_read_at{0};  // META by itself.
+  // Shared with the answers that are remembered because of it, where the table is asked over a network. Null there: it
+  // must be read before it is believed again.
+  std::shared_ptr<PointerTrust> trust = {};
 
   friend bool operator==(const Pointer&, const Pointer&) = default;
 };
@@ -34,9 +40,13 @@ class KeptPointer {
 
   Duration read_at{0};
   Duration meta_read_at{0};
+  std::shared_ptr<PointerTrust> trust = {};
 
   // What it takes of memory besides itself.
-  std::size_t memory() const { return rows_.memory(); }
+  std::size_t memory() const {
+    constexpr std::size_t kTrust = 48;  // With how many share it.
+    return rows_.memory() + (trust ? kTrust : 0);
+  }
 
  private:
   KeptText rows_;

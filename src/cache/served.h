@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/pointer_trust.h"
 #include "facetheory/bodies/kept_body.h"
 #include "facetheory/isr/rows.h"
 
@@ -41,8 +42,10 @@ struct Served {
   std::string reason;         // People and logs read it.
   std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.
   Duration known_at{0};       // Where it is a hit: when its pointer was read; monotonic.
-  bool no_room = false;       // Where it is live: it is known already that it will not be stored.
-  bool joined = false;        // Rendered, but not for this request, which has only waited for it.
+  // Where it is a hit: since when its pointer is known at any later moment (pointer_trust.h). May be null.
+  std::shared_ptr<PointerTrust> trust = {};
+  bool no_room = false;  // Where it is live: it is known already that it will not be stored.
+  bool joined = false;   // Rendered, but not for this request, which has only waited for it.
 };
 
 }  // namespace facetheory

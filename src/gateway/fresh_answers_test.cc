@@ -1,7 +1,9 @@
 // Answers that one loop makes ready for another.
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,8 @@ using test::run;
 
 class FreshAnswers : public test::GatewayFixture {
  protected:
+  using GatewayFixture::GatewayFixture;
+
   std::optional<FreshAnswer> rendered_again() { return run(background_.render_again(request_)); }
   // What the front has at hand, with its head; empty: nothing.
   std::string at_hand() {
@@ -98,6 +102,73 @@ TEST_F(FreshAnswers, AreNotUsedWithAnotherConfiguration) {
   auto answer = rendered_again();
   on_the_loop([this] { front_.use(site()); });
   take_to_the_front(std::move(answer));
+  EXPECT_EQ(at_hand(), "");
+}
+
+// A page that is asked for often is read ahead, many with one request, and what is at hand lives on by that.
+class FreshAnswersFromAfar : public FreshAnswers {
+ protected:
+  FreshAnswersFromAfar() : FreshAnswers(1s) {}
+
+  // By an answer for which the page was looked up once.
+  std::shared_ptr<PointerTrust> put_at_hand() {
+    rendered_again();
+    auto answer = rendered_again();
+    if (!answer || !answer->page.trust) throw std::runtime_error("the answer tells of no pointer");
+    std::shared_ptr<PointerTrust> trust = answer->page.trust;
+    take_to_the_front(std::move(answer));
+    return trust;
+  }
+  void ask_often() {
+    for (int i = 0; i < 4; ++i)
+      EXPECT_NE(at_hand(), "");
+  }
+  // Until the engine has read ahead, as far as it does, in the background.
+  bool is_read_ahead(const PointerTrust& trust, Duration before) {
+    for (int i = 0; i < 200 && trust.read_at() == before; ++i)
+      run(system_clock().sleep_for(5ms));
+    return trust.read_at() > before;
+  }
+};
+
+TEST_F(FreshAnswersFromAfar, LiveOnWhileTheTableSaysTheSame) {
+  const auto trust = put_at_hand();
+  for (int second = 0; second < 5; ++second) {
+    ask_often();
+    const Duration before = trust->read_at();
+    clock_.advance(970ms);
+    ASSERT_TRUE(is_read_ahead(*trust, before)) << second;
+  }
+  clock_.advance(900ms);
+  EXPECT_NE(at_hand().find("Age: 5\r\n"), std::string::npos) << at_hand();
+}
+
+TEST_F(FreshAnswersFromAfar, EndAfterPointerTtlWhereNobodyAsksForThem) {
+  const auto trust = put_at_hand();
+  EXPECT_NE(at_hand(), "");
+  const Duration before = trust->read_at();
+  clock_.advance(970ms);
+  EXPECT_FALSE(is_read_ahead(*trust, before));
+  clock_.advance(30ms);
+  EXPECT_EQ(at_hand(), "");
+}
+
+TEST_F(FreshAnswersFromAfar, EndWithinPointerTtlWhereTheTableSaysSomethingElse) {
+  const auto trust = put_at_hand();
+  ask_often();
+  ASSERT_TRUE(run(invalidate(isr_, *page_of("http://example.com/a"))));
+  const Duration before = trust->read_at();
+  clock_.advance(970ms);
+  EXPECT_FALSE(is_read_ahead(*trust, before));
+  EXPECT_NE(at_hand(), "");  // It is trusted still.
+  clock_.advance(30ms);
+  EXPECT_EQ(at_hand(), "");
+}
+
+TEST_F(FreshAnswersFromAfar, EndAtOnceWhereThisProcessHasInvalidatedThePage) {
+  put_at_hand();
+  ask_often();
+  engine_.forget(*page_of("http://example.com/a"));
   EXPECT_EQ(at_hand(), "");
 }
 

@@ -38,6 +38,7 @@ std::optional<KeptAnswer> AnswerPacker::packed(const WarmPage& page) {
   kept.status = static_cast<std::uint16_t>(page.status);
   kept.route = static_cast<std::uint16_t>(page.route - routes_);
   kept.known_at = page.known_at;
+  kept.trust = page.trust;
   kept.has_version = page.moment.table_version.has_value();
   kept.table_version = page.moment.table_version.value_or(0);
   kept.forgets = page.moment.forgets;
@@ -69,6 +70,7 @@ WarmPage AnswerPacker::whole(const KeptAnswer& kept) const {
   page.stale_until = kept.stale_until;
   page.judged_at = kept.judged_at;
   page.known_at = kept.known_at;
+  page.trust = kept.trust;
   if (kept.has_version) page.moment.table_version = kept.table_version;
   page.moment.forgets = kept.forgets;
   if (kept.has_stamp) page.stamp = kept.stamp;

@@ -138,6 +138,7 @@ Task<Result<VariantWalk::End>> PageVisit::find(const VariantWalk::Ask& ask) {
   // Whatever was found on the way decides on an answer that is remembered.
   const VariantWalk::Ask noting = [&]() -> Task<Result<Served>> {
     auto served = co_await ask();
+    ++asked_engine_;
     if (!served) co_return served;
     for (Key& row : deciding_rows(page(), served->meta.tags))
       rows_.push_back(std::move(row));
@@ -197,6 +198,7 @@ WarmPage PageVisit::warm_page(const Served& served, const Ready& ready) {
   }
   warm.moment = before_;
   warm.known_at = served.known_at;
+  if (asked_engine_ == 1) warm.trust = served.trust;
   warm.route = &route_;
   warm.status = ready.response.status;
   std::string head;

@@ -88,6 +88,7 @@ class PageVisit {
   VariantWalk walk_;
   WarmMoment before_ = {};  // When the engine was last asked.
   std::optional<Forwarded> forwarded_;
+  int asked_engine_ = 0;   // How often: of how many pages, at most, the answer was made.
   std::vector<Key> rows_;  // Those that decided on the pages that were found on the way.
   std::vector<std::string> varying_;
 };

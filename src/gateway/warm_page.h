@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "facetheory/base/clock.h"
+#include "facetheory/base/pointer_trust.h"
 #include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/served.h"
 #include "facetheory/gateway/warm_text.h"
@@ -40,8 +41,8 @@ struct WarmFacts {
   std::int64_t stale_until = 0;  // While it is rendered again. 0: not at all.
   std::int64_t judged_at = 0;    // A clock that is set back is not believed.
 
-  Duration known_at{0};                     // When its pointer was read; monotonic.
-  WarmMoment moment = {};                   // At which it was last known to be true.
+  Duration known_at{0};    // When its pointer was read; monotonic. Later, perhaps: `trust` says.
+  WarmMoment moment = {};  // At which it was last known to be true.
   std::optional<std::uint64_t> stamp = {};  // The deciding rows' own, since that moment at the latest.
 };
 static_assert(std::is_trivially_copyable_v<WarmFacts>);
@@ -52,6 +53,9 @@ struct WarmPage : WarmFacts {
   std::atomic<bool>* touched = nullptr;
   std::string_view bytes = {};  // The ones that are sent.
   bool fixed = false;           // They are of FixedBytes.
+
+  // Since when its pointer is known by now, where one page alone decided on the answer. Null: since known_at.
+  std::shared_ptr<PointerTrust> trust = {};
 
   // The same bytes where they are stored, for when the body is not in memory any more.
   std::optional<StoredBytes> on_disk = {};

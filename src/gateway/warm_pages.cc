@@ -293,8 +293,12 @@ KeptAnswer* WarmPages::recall(const WarmKey& key) {
 bool WarmPages::is_still_true(KeptAnswer& page) const {
   const WarmMoment now = moment();
   const bool forgotten = page.forgets != now.forgets;
-  if (!now.table_version)
-    return !page.has_version && !forgotten && isr_.clock.monotonic() - page.known_at < pointer_ttl_;
+  if (!now.table_version) {
+    const Duration known_at = page.trust ? page.trust->read_at() : page.known_at;
+    if (page.has_version || forgotten || isr_.clock.monotonic() - known_at >= pointer_ttl_) return false;
+    if (page.trust) page.trust->note_asked();
+    return true;
+  }
   if (page.has_version && page.table_version == *now.table_version && !forgotten) return true;
   // Pages of others change all the time.
   if (!page.has_stamp) return false;

@@ -3,10 +3,12 @@
 // A hit that came about the long way is remembered under all that its answer depended on: method, host, target and
 // those fields and cookies of the request that can make a difference. Whoever asks for the same gets the same, as long
 // as nothing has changed: the table has the same version, or at least the rows that decided are the same; where the
-// table cannot tell, the pointer is younger than pointer_ttl and nobody has told the engine to forget. And the page is
-// still within its window, and its body in memory or at hand on a disk. Beyond its window it is served as stale as long
-// as it may be, and its render is asked for: once a second, unless one is pending. One that is stale for another reason
-// is valid for the rest of the second. Everything else is for the long way.
+// table cannot tell, the pointer is younger than pointer_ttl and nobody has told the engine to forget. (The engine
+// reads a pointer again that is asked for often. Where it finds the same, what is remembered lives on:
+// base/pointer_trust.h.) And the page is still within its window, and its body in memory or at hand on a disk. Beyond
+// its window it is served as stale as long as it may be, and its render is asked for: once a second, unless one is
+// pending. One that is stale for another reason is valid for the rest of the second. Everything else is for the long
+// way.
 //
 // On its loop's thread only, which is checked where something is remembered; the gateway checks it once for each
 // request before it asks for a page. While the table does not change, finding one in memory neither allocates nor

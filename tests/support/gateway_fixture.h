@@ -14,6 +14,7 @@
 #include "facetheory/gateway/gateway.h"
 #include "facetheory/gateway/page_answer.h"
 #include "facetheory/http/server_request.h"
+#include "facetheory/table/faulty_table.h"
 #include "facetheory/table/open_table.h"
 
 #include "tests/support/gateway_bed.h"
@@ -24,6 +25,9 @@ namespace facetheory::test {
 
 class GatewayFixture : public testing::Test {
  protected:
+  // Above zero: the table is one that is asked over a network.
+  explicit GatewayFixture(std::chrono::milliseconds pointer_ttl = std::chrono::milliseconds(0))
+      : pointer_ttl_(pointer_ttl) {}
   ~GatewayFixture() override { run(engine_.drain()); }
 
   // For a gateway of that loop.
@@ -31,7 +35,8 @@ class GatewayFixture : public testing::Test {
     return {loop, compressor_, fixed_, engine_, isr_, metrics_, purges_, live_};
   }
   std::shared_ptr<const Site> site() const {
-    const std::string lines = "[defaults]\nrevalidate = \"10s\"\n";
+    const std::string ttl = std::to_string(pointer_ttl_.count()) + "ms";
+    const std::string lines = "pointer_ttl = \"" + ttl + "\"\n[defaults]\nrevalidate = \"10s\"\n";
     return std::make_shared<const Site>(bed_config(origin_.port(), lines), executor());
   }
 
@@ -41,15 +46,24 @@ class GatewayFixture : public testing::Test {
     return boost::asio::post(executor(), boost::asio::use_future(std::move(action))).get();
   }
 
-  static EngineOptions preparing() {
+  EngineOptions preparing() const {
     EngineOptions options;
     options.prepare = prepare_page;
+    options.pointer_ttl = pointer_ttl_;
     return options;
   }
+  // One that is asked over a network cannot tell whether anything has changed.
+  std::unique_ptr<Table> open_memory() {
+    std::unique_ptr<Table> table = *open_table("memory:", executor());
+    if (pointer_ttl_ > Duration(0))
+      table = std::make_unique<FaultyTable>(std::move(table), std::make_shared<FaultScript>(), clock_);
+    return table;
+  }
 
+  const std::chrono::milliseconds pointer_ttl_;  // 0: the table tells what has changed.
   ManualClock clock_;
   TestOrigin origin_;
-  const std::unique_ptr<Table> table_ = *open_table("memory:", executor());
+  const std::unique_ptr<Table> table_ = open_memory();
   const std::unique_ptr<BodyStore> bodies_ = *open_bodies("memory:", executor());
   const Isr isr_{*table_, *bodies_, clock_};
   Metrics metrics_{{}};
