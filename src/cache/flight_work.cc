@@ -11,6 +11,7 @@
 #include "facetheory/base/log.h"
 #include "facetheory/cache/render_within.h"
 #include "facetheory/isr/marks.h"
+#include "facetheory/isr/pages.h"
 #include "facetheory/isr/regenerate.h"
 #include "facetheory/isr/rendered_elsewhere.h"
 #include "facetheory/isr/verdict.h"
@@ -66,10 +67,16 @@ Task<Result<RegenerateOutcome>> FlightWork::run() {
 }
 
 // Where a mark has made the page stale its window is closed in META first, so that readers in other languages, who know
-// only META, learn of the mark.
+// only META, learn of the mark. Every node that serves the page comes here; most find that another one has closed it.
 Task<void> FlightWork::close_marked_window() {
   if (!marked_stale(isr_, errand_.pointer)) co_return;
   const Page& page = errand_.request.page;
+  if (!errand_.just_read) {
+    // To read it again is cheaper than a write in vain.
+    auto meta = co_await get_meta(isr_, page, Consistency::eventual);
+    if (meta) restore_tags(*meta, errand_.pointer.meta->tags);
+    if (meta && *meta != errand_.pointer.meta) co_return;
+  }
   auto closed = co_await close_window(isr_, page, *errand_.pointer.meta);
   if (!closed)
     log(LogLevel::warning,

@@ -227,7 +227,7 @@ std::optional<std::int64_t> number_in(const Item& item, std::string_view attribu
 Task<Result<AcquireOutcome>> acquire_eviction(const Isr& isr, std::string owner) {
   Page all;
   all.pk = kEvictionPk;
-  return acquire(isr, std::move(all), kEvictionLease, std::move(owner));
+  return acquire_if_free(isr, std::move(all), kEvictionLease, std::move(owner));
 }
 
 Task<Result<CountedSome>> count_some(const Isr& isr, std::optional<Key> after) {

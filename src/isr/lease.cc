@@ -133,6 +133,17 @@ Task<Result<AcquireOutcome>> acquire(const Isr& isr, Page page, std::chrono::sec
   }
 }
 
+Task<Result<AcquireOutcome>> acquire_if_free(const Isr& isr, Page page, std::chrono::seconds length,
+                                             std::string owner) {
+  auto lock = co_await get_lock(isr, page);
+  if (!lock) co_return std::move(lock).error();
+  if (*lock && (*lock)->held_at(isr.now())) {
+    const std::int64_t until = *(*lock)->lease_expires_at;
+    co_return LeaseHeld{until, **std::move(lock)};
+  }
+  co_return co_await acquire(isr, std::move(page), length, std::move(owner));
+}
+
 Task<Result<RefreshOutcome>> note_marks(const Isr& isr, Lease lease, std::vector<SeenMark> seen) {
   Write write = Update{lock_key(lease.page.pk), Changes().set("seen_marks", StringSet(to_texts(seen))),
                        attr("lease_token") == lease.token && attr("lease_expires_at") > isr.now()};

@@ -41,6 +41,9 @@ class Regeneration {
   struct ClaimLost {};
   using Acquired = std::variant<Lease, LeaseHeld, NoTurn, ClaimLost>;
   Task<Result<Acquired>> acquire_in_turn();
+  Task<bool> is_still_held();
+  // What to do about that. Empty: it has waited, and may try again.
+  Task<std::optional<Result<RegenerateOutcome>>> wait_for_holder(int attempt);
 
   // What became of a render under the lease.
   struct Interrupted {
@@ -74,6 +77,12 @@ class Regeneration {
 
 Task<Result<RegenerateOutcome>> Regeneration::run() {
   for (int attempt = 0;; ++attempt) {
+    const bool waits_on = held_ && co_await is_still_held();
+    if (waits_on) {
+      auto ended = co_await wait_for_holder(attempt);
+      if (ended) co_return *std::move(ended);
+      continue;
+    }
     Result<Ended> fresh = Ended();
     if (attempt > 0 || !options_.just_looked || options_.request_id) fresh = co_await look(Look::at_first);
     if (!fresh && fresh.error().code == ErrorCode::unavailable && attempt > 0 && may_wait()) {
@@ -111,15 +120,36 @@ Task<Result<RegenerateOutcome>> Regeneration::run() {
       co_return NoTurn{};
     }
     held_ = std::get<LeaseHeld>(*std::move(acquired));
-    if (options_.fail_in_backoff && held_->lock.is_backoff()) {
-      Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
-      co_await request_.hand_back(error.message);
-      co_return RenderFailed{std::move(error), held_->until, true};
-    }
-    tell(RegenerateEvent::lease_held);
-    if (!may_wait()) co_return co_await request_.attach(*held_, "somebody else holds the lease");
-    co_await pause(isr_, attempt);
+    auto ended = co_await wait_for_holder(attempt);
+    if (ended) co_return *std::move(ended);
   }
+}
+
+// Looks at it without trying to take it: of a thousand nodes that wait for one, each pays for reading two rows and not
+// for a write. Whoever publishes deletes LOCK, or leaves a META that is fresh by itself.
+Task<bool> Regeneration::is_still_held() {
+  if (options_.request_id) co_return false;  // Its claim would not be extended meanwhile.
+  std::vector<Key> rows{lock_key(page_.pk), meta_key(page_.pk)};
+  auto read = co_await isr_.table.get_all(std::move(rows), Consistency::strong);
+  if (!read) co_return false;
+  auto lock = read_if((*read)[0], read_lock);
+  auto meta = read_if((*read)[1], read_meta);
+  if (!lock || !meta || !*lock || !(*lock)->held_at(isr_.now())) co_return false;
+  if (judge(*meta, isr_.now()).state == PageState::fresh) co_return false;
+  held_ = LeaseHeld{*(*lock)->lease_expires_at, **std::move(lock)};
+  co_return true;
+}
+
+Task<std::optional<Result<RegenerateOutcome>>> Regeneration::wait_for_holder(int attempt) {
+  if (options_.fail_in_backoff && held_->lock.is_backoff()) {
+    Error error{ErrorCode::unavailable, held_->lock.last_error.value_or("the last render failed")};
+    co_await request_.hand_back(error.message);
+    co_return RenderFailed{std::move(error), held_->until, true};
+  }
+  tell(RegenerateEvent::lease_held);
+  if (!may_wait()) co_return co_await request_.attach(*held_, "somebody else holds the lease");
+  co_await pause(isr_, attempt);
+  co_return std::nullopt;
 }
 
 // Waits for the turn, where there are turns, and tries to take the lease in it.

@@ -393,7 +393,7 @@ Task<Result<SweepOutcome>> sweep_alone(const Isr& isr, SweepOptions options, std
   }
   Page everything;
   everything.pk = kSweepPk;
-  auto acquired = co_await acquire(isr, std::move(everything), kSweepLease, std::move(owner));
+  auto acquired = co_await acquire_if_free(isr, std::move(everything), kSweepLease, std::move(owner));
   if (!acquired) co_return std::move(acquired).error();
   if (auto* held = std::get_if<LeaseHeld>(&*acquired)) co_return SweepOutcome(std::move(*held));
   const Lease lease = std::get<Lease>(*std::move(acquired));

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -109,6 +110,34 @@ TEST_F(CleanupTest, PagesThatCannotBeEvictedDoNotCount) {
   Cleanup cleanup({.isr = isr_, .budget = budget});
   EXPECT_TRUE(comes_true([&] { return budget.pages() == 2; }));
   EXPECT_TRUE(budget.admit(1));
+}
+
+// As on DynamoDB, which cannot tell whether anything has changed.
+TEST_F(CleanupTest, OfTheNodesThatShareATableOneCountsAndTheOthersLearnOfIt) {
+  test::ManualClock clock{clock_.now()};
+  MeasuredTable table{
+      std::make_shared<FaultyTable>(std::make_shared<MemoryTable>(), std::make_shared<FaultScript>(), clock),
+      [this](std::string_view operation, const Error*, Duration) {
+        if (operation == "scan") ++scans_;
+      }};
+  const Isr isr{table, bodies_, clock};
+  ASSERT_TRUE(test::run(settle_partners(isr)).may_delete());
+  for (int i = 0; i < 9; ++i)
+    publish_page(isr, "/" + std::to_string(i));
+  constexpr std::size_t kNodes = 5;
+  std::vector<std::unique_ptr<StorageBudget>> budgets;
+  std::vector<std::unique_ptr<Cleanup>> nodes;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    budgets.push_back(std::make_unique<StorageBudget>(std::nullopt, 100));
+    nodes.push_back(std::make_unique<Cleanup>(CleanupParts{.isr = isr, .budget = *budgets.back()}));
+  }
+  for (Duration passed{}; passed < minutes(4); passed += seconds(1)) {
+    ASSERT_TRUE(clock.wait_for_sleepers(3 * kNodes));
+    clock.advance(seconds(1));
+  }
+  for (const auto& budget : budgets)
+    EXPECT_EQ(budget->pages(), 9U);
+  EXPECT_EQ(scans_, 1);
 }
 
 // On a table whose leases are no change of it: on another one, each refresh of the cleanup's own lease would have the

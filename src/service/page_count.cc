@@ -21,20 +21,41 @@ constexpr std::uint64_t kAtLeast = 400;  // and so many pages.
 }  // namespace
 
 bool PageCount::is_due() const {
-  if (!run_.parts.budget.limits_pages()) return false;
+  if (!run_.parts.budget.limits_pages() || run_.now() < look_again_at_) return false;
   if (!counted_at_) return true;
   const Duration since = run_.now() - *counted_at_;
   if (since < took_ * kCountingShare) return false;
   if (const auto version = run_.parts.isr.table.version())
     return since >= kCountEmbeddedAgain && version != version_;
-  return since >= (run_.parts.budget.is_near_most_pages() ? kCountAgainSoon : kCountAgain);
+  return since >= lasts();
+}
+
+Duration PageCount::lasts() const {
+  return run_.parts.budget.is_near_most_pages() ? kCountAgainSoon : kCountAgain;
+}
+
+// Where machines share the table one of them counts, and the others take over what it has noted: a thousand of them
+// would read a thousand tables. False: this one need not count.
+Task<bool> PageCount::is_ours_to_count() {
+  co_await learn();
+  const bool is_noted = std::chrono::seconds(run_.parts.isr.now() - counted_time_) < lasts();
+  const bool ours = !is_noted && co_await right_.hold();
+  if (ours) co_return true;
+  look_again_at_ = run_.now() + kCountAgainSoon;
+  if (is_noted) counted_at_ = run_.now();
+  co_return false;
 }
 
 Task<void> PageCount::count() {
   const bool embedded = run_.parts.isr.table.disk_use().has_value();
   const std::uint64_t enough = *run_.parts.budget.most_pages() * kWayBeyond + kAtLeast;
-  // It will do until there is a count of our own.
-  if (!counted_at_) co_await learn();
+  const bool shared = !run_.parts.isr.table.version();
+  if (shared && !right_.is_held()) {
+    const bool ours = co_await is_ours_to_count();
+    if (!ours) co_return;
+  } else if (!counted_at_) {
+    co_await learn();  // It will do until there is a count of our own.
+  }
   const Duration began = run_.now();
   version_ = run_.parts.isr.table.version();
   counted_time_ = run_.parts.isr.now();
@@ -61,6 +82,9 @@ Task<void> PageCount::count() {
   run_.parts.budget.counted(pages);
   counted_at_ = began;
   took_ = run_.now() - began;
+  if (!shared) co_return;
+  auto noted = co_await note_pages(run_.parts.isr, pages);
+  if (!noted) run_.failed("noting the count of pages", noted.error());
 }
 
 Task<void> PageCount::learn() {
