@@ -27,6 +27,7 @@ def protocol(names):
 
 
 GATEWAY_LOOP = (("src/gateway/gateway_test", "--gtest_filter=GatewayDeathTest*"),)
+FLEET = (("tests/fleet_test", "--gtest_filter=-*Formulas*"),)
 LOOP_CONNECTION = (("src/server/server_test", "--gtest_filter=LoopConnectionDeathTest*"),)
 
 
@@ -523,6 +524,56 @@ MISTAKES = [
         "if (mark != nullptr && now - mark->read_at < within)",
         "if (mark != nullptr)",
     ),
+    Mistake("reading each pointer by itself", "cache/gathered_reads.cc", "if (under_way_ == 0) {", "if (true) {"),
+    Mistake(
+        "letting a row that cannot be read fail those that were asked for with it",
+        "cache/gathered_reads.cc",
+        "gathering->is_worth_another_try = ",
+        "gathering->is_worth_another_try = false && ",
+    ),
+    Mistake(
+        "asking a table twice that does not answer",
+        "cache/gathered_reads.cc",
+        "const bool soon = clock_.monotonic() - began < kSoon;",
+        "const bool soon = true;",
+    ),
+    Mistake(
+        "leaving those waiting who have gathered around somebody who left",
+        "cache/gathered_reads.cc",
+        "  gathering.ended.set();\n",
+        "  if (gathering.found) gathering.ended.set();\n",
+    ),
+    Mistake(
+        "reading ahead what nobody asks for", "cache/reading_ahead.cc", " && next.trust->was_asked_often();", ";", FLEET
+    ),
+    Mistake(
+        "leaving every pointer to its visitor",
+        "cache/page_memory.cc",
+        "if (reading_ahead_) reading_ahead_->note(",
+        "if (false) reading_ahead_->note(",
+        FLEET,
+    ),
+    Mistake(
+        "trusting an answer whose pointer was found changed",
+        "cache/page_memory.cc",
+        "const bool same = before != nullptr && before->trust && before->meta == pointer.meta &&",
+        "const bool same = before != nullptr && before->trust &&",
+        (("src/gateway/gateway_test", "--gtest_filter=FreshAnswersFromAfar*"),),
+    ),
+    Mistake(
+        "closing a page's window that another node has closed",
+        "cache/flight_work.cc",
+        "if (!errand_.just_read) {",
+        "if (false) {",
+        FLEET,
+    ),
+    Mistake(
+        "trying to take a lease again and again that another node holds",
+        "isr/regenerate.cc",
+        "const bool waits_on = held_ && co_await is_still_held();",
+        "const bool waits_on = false;",
+        FLEET,
+    ),
     Mistake(
         "trusting marks of a page that is distrusted",
         "cache/page_memory.cc",
@@ -683,6 +734,12 @@ MISTAKES = [
         "service/eviction_right.cc",
         "if (lease == nullptr) co_return false;",
         "if (lease == nullptr) co_return true;",
+    ),
+    Mistake(
+        "counting the pages of a shared table on each node",
+        "service/page_count.cc",
+        "if (shared && !right_.is_held()) {",
+        "if (false) {",
     ),
     Mistake(
         "forgetting at a restart how many pages there are",

@@ -1,14 +1,11 @@
-// What operations cost on DynamoDB, in requests, read units and write units, by its published rules: a read unit is 4
-// KiB read consistently, and half of one eventually, whether the item is there or not; a write unit is 1 KiB, and two
-// of them in a transaction, whether the condition holds or not. (DynamoDB Local counts neither missing items nor
-// transactions so.) docs/performance.md has the same figures: this test reads them there, so that neither code nor
-// document can change alone. It prints the table as it is.
+// What operations cost on DynamoDB, in requests, read units and write units (counting_table.h). docs/performance.md has
+// the same figures: this test reads them there, so that neither code nor document can change alone. It prints the table
+// as it is.
 #include <atomic>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
 #include <boost/asio/awaitable.hpp>
@@ -19,10 +16,8 @@
 #include "facetheory/cache/engine.h"
 #include "facetheory/isr/close_pages.h"
 #include "facetheory/isr/invalidate.h"
-#include "facetheory/table/forwarding_table.h"
-#include "facetheory/table/item_size.h"
-#include "facetheory/table/memory_table.h"
 
+#include "tests/support/counting_table.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/run.h"
 
@@ -30,110 +25,6 @@ namespace facetheory::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Units {
-  int requests = 0;
-  double read = 0;
-  double write = 0;
-};
-
-// Passes everything on, and counts.
-class CountingTable final : public ForwardingTable {
- public:
-  CountingTable() : ForwardingTable(std::make_shared<MemoryTable>()) {}
-
-  // What was consumed since the last call.
-  Units take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(units_, {});
-  }
-
- private:
-  static double in_units(std::size_t bytes, std::size_t unit) {
-    return static_cast<double>(std::max<std::size_t>(1, (bytes + unit - 1) / unit));
-  }
-  static std::size_t bytes_of(const std::optional<Item>& item) {
-    return item ? item_bytes(item->key, item->attributes) : 0;
-  }
-  void count_read(double units) {
-    const std::lock_guard lock(mutex_);
-    units_.read += units;
-  }
-  void count_request(double write = 0) {
-    const std::lock_guard lock(mutex_);
-    ++units_.requests;
-    units_.write += write;
-  }
-  // One operation costs by the larger of what was there and what is there then.
-  Task<double> cost_of_write(TransactItem write) {
-    Key key = std::visit(
-        [](const auto& one) -> Key {
-          if constexpr (requires { one.item; }) {
-            return one.item.key;
-          } else {
-            return one.key;
-          }
-        },
-        write);
-    auto before = co_await inner().get(std::move(key), Consistency::strong);
-    std::size_t bytes = before ? bytes_of(*before) : 0;
-    if (const auto* put = std::get_if<Put>(&write)) bytes = std::max(bytes, bytes_of(put->item));
-    co_return in_units(bytes, 1024);
-  }
-
-  Task<Result<std::optional<Item>>> do_get(Key key, Consistency consistency) override {
-    count_request();
-    auto item = co_await inner().get(std::move(key), consistency);
-    count_read(in_units(bytes_of(*item), 4096) * (consistency == Consistency::strong ? 1 : 0.5));
-    co_return item;
-  }
-  Task<Result<std::vector<std::optional<Item>>>> do_get_all(std::vector<Key> keys,
-                                                            Consistency consistency) override {
-    count_request();
-    auto items = co_await inner().get_all(std::move(keys), consistency);
-    for (const auto& item : *items)
-      count_read(in_units(bytes_of(item), 4096) * (consistency == Consistency::strong ? 1 : 0.5));
-    co_return items;
-  }
-  Task<Result<WriteOutcome>> do_write(Write write, Durability durability) override {
-    TransactItem item = std::visit([](const auto& one) -> TransactItem { return one; }, write);
-    const double cost = co_await cost_of_write(std::move(item));
-    count_request(cost);
-    co_return co_await inner().write(std::move(write), durability);
-  }
-  Task<Result<TransactOutcome>> do_transact(std::vector<TransactItem> items,
-                                            std::string client_token) override {
-    double cost = 0;
-    for (const TransactItem& item : items) {
-      TransactItem one = item;
-      cost += 2 * co_await cost_of_write(std::move(one));
-    }
-    count_request(cost);
-    co_return co_await inner().transact(std::move(items), std::move(client_token));
-  }
-  Task<Result<QueryPage>> do_query(Query query) override {
-    count_request();
-    auto page = co_await inner().query(std::move(query));
-    count_read(of_all(page->items));
-    co_return page;
-  }
-  Task<Result<ScanPage>> do_scan(Scan scan) override {
-    count_request();
-    auto page = co_await inner().scan(std::move(scan));
-    count_read(of_all(page->items));
-    co_return page;
-  }
-  // A query or a scan sums up all of its items first.
-  static double of_all(const std::vector<Item>& items) {
-    std::size_t bytes = 0;
-    for (const Item& item : items)
-      bytes += bytes_of(item);
-    return in_units(bytes, 4096);
-  }
-
-  std::mutex mutex_;
-  Units units_;  // guarded by mutex_
-};
 
 class UnitsTest : public testing::Test {
  protected:
@@ -264,7 +155,7 @@ class UnitsTest : public testing::Test {
   std::vector<std::string> rows_;
   ManualClock clock_;
   SeededRandom random_{3};
-  CountingTable table_;
+  CountingTable table_{clock_};
   MemoryBodies bodies_;
   Isr isr_{table_, bodies_, clock_, random_, {}};
   std::unique_ptr<Engine> engine_;
