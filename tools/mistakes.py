@@ -535,7 +535,7 @@ MISTAKES = [
         "asking a table twice that does not answer",
         "cache/gathered_reads.cc",
         "const bool soon = clock_.monotonic() - began < kSoon;",
-        "const bool soon = true;",
+        "const bool soon = began >= Duration(0);",
     ),
     Mistake(
         "leaving those waiting who have gathered around somebody who left",
@@ -570,8 +570,8 @@ MISTAKES = [
     Mistake(
         "trying to take a lease again and again that another node holds",
         "isr/regenerate.cc",
-        "const bool waits_on = held_ && co_await is_still_held();",
-        "const bool waits_on = false;",
+        "if (options_.request_id) co_return false;",
+        "co_return false;",
         FLEET,
     ),
     Mistake(
