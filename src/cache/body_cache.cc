@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "facetheory/bodies/stored_bytes.h"
-
 namespace facetheory {
 namespace {
 

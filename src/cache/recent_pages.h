@@ -1,14 +1,14 @@
 // RecentPages: something that is known of pages, by pk or another text, of so many at most (at least one); or, where
 // each is put with a cost, up to such a sum.
 //
-// What is rarely asked for goes first. Eviction is S3-FIFO: a newcomer passes through a small queue and reaches the main
-// one only if it is found again, so that a scan over many pages (a crawler, a sweep) does not drive out what is in use.
-// To find one touches nothing but that one, which counts where there are a million: it counts up to three. Who left
-// the small queue is remembered for a while by its hash and goes straight to the main queue when it comes back.
+// What is rarely asked for goes first. Eviction is S3-FIFO: a newcomer passes through a small queue and reaches the
+// main one only if it is found again, so that a scan over many pages (a crawler, a sweep) does not drive out what is in
+// use. To find one touches nothing but that one, which counts where there are a million: it counts up to three. Who
+// left the small queue is remembered for a while by its hash and goes straight to the main queue when it comes back.
 //
-// There may be a million of them, so what it takes to keep one is little: 32 bytes, its key, and eight to twenty to find
-// it. A `Known` that others may use without find() says so: take_touch() tells whether somebody has since it was last
-// called, is_touched() without forgetting it. Not thread-safe.
+// There may be a million of them, so what it takes to keep one is little: 32 bytes, its key, and eight to twenty to
+// find it. A `Known` that others may use without find() says so: take_touch() tells whether somebody has since it was
+// last called, is_touched() without forgetting it. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "facetheory/base/kept_text.h"
-#include "facetheory/bodies/stored_bytes.h"
+#include "facetheory/bodies/kept_body.h"
 #include "facetheory/cache/hash_places.h"
 #include "facetheory/cache/left_hashes.h"
 

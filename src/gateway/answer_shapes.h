@@ -1,6 +1,6 @@
 // AnswerShapes: the texts of answers that are kept ready, without what is the same for most of them. A site may have a
-// million pages, whose heads differ in an entity tag, a date and a length, and whose other rows, host and tenant are the
-// same: that is their shape. A text keeps what differs, and the number of its shape.
+// million pages, whose heads differ in an entity tag, a date and a length. All else, with host, tenant and the rows
+// that many pages have in common, is their shape. A text keeps what differs, and the number of its shape.
 //
 // A shape is made when it is seen twice not long apart, so that a field that is another one on every page makes none.
 // Such an answer keeps its text whole. On one thread only.
