@@ -417,11 +417,11 @@ TEST_F(LmdbTableTest, AnotherProgramsLmdbFileIsRefused) {
 
 TEST_F(LmdbTableTest, ANewerFormatIsRefusedWithBothVersions) {
   put(**open(), kPage);
-  put_raw(std::string_view("\0format", 7), "facetheory table 3");
+  put_raw(std::string_view("\0format", 7), "facetheory table 4");
   const auto table = open();
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code, ErrorCode::invalid);
-  EXPECT_THAT(table.error().message, AllOf(HasSubstr("format 3"), HasSubstr("knows 2")));
+  EXPECT_THAT(table.error().message, AllOf(HasSubstr("format 4"), HasSubstr("knows 3")));
 }
 
 TEST_F(LmdbTableTest, ATableWithoutLeasesInMemoryIsTakenOverWithItsRows) {
@@ -440,7 +440,7 @@ TEST_F(LmdbTableTest, ATableWithoutLeasesInMemoryIsTakenOverWithItsRows) {
     EXPECT_EQ(*get(**table, lock.key), lock);
     EXPECT_EQ(run((**table).describe())->items, 2U);
   }
-  EXPECT_THAT(bytes(), HasSubstr("facetheory table 2"));
+  EXPECT_THAT(bytes(), HasSubstr("facetheory table 3"));
 }
 
 TEST_F(LmdbTableTest, LeasesSurviveThatTheTableIsClosedAndNotThatTheMachineRestarts) {
