@@ -80,10 +80,6 @@ long who_uses_lmdb(const std::string& directory) {
   return ::fcntl(file.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? lock.l_pid : 0;
 }
 
-bool is_distrusted(const LmdbCheckpoint& checkpoint) {
-  return checkpoint.place.boot[0] == '\0';
-}
-
 }  // namespace
 
 // Which log data.mdb belongs to.
@@ -148,16 +144,9 @@ Result<void> LmdbCheckpoints::take_lock() {
 }
 
 Result<bool> LmdbCheckpoints::is_settled() const {
-  struct stat status{};
-  if (::stat((directory_ + "/data.mdb").c_str(), &status) != 0) return true;
-  const auto place = log_->place(status.st_dev, status.st_ino);
-  if (!place) return place.error();
   const auto newest = log_->checkpoint();
   if (!newest) return newest.error();
-  if (!*newest || (*newest)->place == *place) return true;
-  const Result<bool> begun = log_->was_begun(**newest);
-  if (!begun) return begun.error();
-  return !*begun && !is_distrusted(**newest);
+  return !*newest || (*newest)->is_trusted != 0;
 }
 
 // This process is alone.
@@ -192,19 +181,20 @@ Result<void> LmdbCheckpoints::settle() {
     return *newest ? log_->clear() : Result<void>();
   }
   newest_ = *newest;
-  const auto place = log_->place(status.st_dev, status.st_ino);
-  if (!place) return place.error();
-  if (newest_->place == *place || (!*begun && !is_distrusted(*newest_))) return {};
+  if (!*begun && newest_->is_trusted != 0) return {};
   if (other_process_ != 0)
-    return error(ErrorCode::unavailable, "has to be restored after a restart of the machine, and process " +
+    return error(ErrorCode::unavailable, "was not closed and has to be restored, and process " +
                                              std::to_string(other_process_) +
                                              " has it open; stop that first");
+  // Until there is a new checkpoint, nobody else may take the file for what it should be.
+  newest_->is_trusted = 0;
+  if (Result<void> good = log_->write(*newest_); !good) return good;
   is_restored_ = true;
   return restore(data.get());
 }
 
 // Both places get the snapshot, so that LMDB cannot take another one whichever it reads.
-Result<void> LmdbCheckpoints::restore(int data) const {
+Result<void> LmdbCheckpoints::restore(int data) {
   std::uint64_t number = newest_->snapshot;
   for (std::uint64_t page = 0; page < 2; ++page) {
     const auto meta = read_meta(data, page);
@@ -213,6 +203,7 @@ Result<void> LmdbCheckpoints::restore(int data) const {
   }
   if (number_at<std::uint32_t>(newest_->meta, kPageSizeAt) != kPageBytes)
     return error(ErrorCode::invalid, "was made on a machine with other pages; open it there");
+  last_seen_ = number;
   for (std::uint64_t one = number - 1; one <= number; ++one) {
     std::array<char, kMetaBytes> meta = newest_->meta;
     std::memcpy(meta.data() + kTransactionAt, &one, sizeof one);
@@ -228,14 +219,9 @@ Result<void> LmdbCheckpoints::restore(int data) const {
 Result<void> LmdbCheckpoints::start(MDB_env* env, LmdbTrees trees, LmdbLeases& leases,
                                     const Reserve& reserve) {
   trees_ = trees;
-  struct stat status{};
   int code = mdb_env_get_fd(env, &data_);
-  if (code == 0 && ::fstat(data_, &status) != 0) code = errno;
   if (code == 0 && !newest_) code = sync_folder(directory_);
   if (code != 0) return lmdb_error(code, "opening the table", directory_);
-  const auto place = log_->place(status.st_dev, status.st_ino);
-  if (!place) return place.error();
-  place_ = *place;
   env_ = env;
   mdb_env_set_flags(env, MDB_NOSYNC, 1);
   if (is_restored_) {
@@ -261,24 +247,25 @@ Result<void> LmdbCheckpoints::replay(LmdbLeases& leases, const Reserve& reserve)
   if (!pin) return pin.error();
   hold(*std::move(pin));
   std::size_t records = 0;
-  Result<void> done = log_->read(*newest_, [&](std::string_view record) {
+  Result<void> done = log_->read(*newest_, [&](std::uint64_t transaction, std::string_view record) {
     ++records;
-    return carry_out(record, leases, reserve);
+    // Whoever made one of the others has ended its leases in memory, and there may be newer ones by now.
+    return carry_out(record, transaction > last_seen_, leases, reserve);
   });
   if (!done) return done;
   Result<Txn> txn = begin(0);
   if (!txn) return txn.error();
   if (Result<void> good = checkpoint(txn->get(), true); !good) return good;
-  facetheory::log(LogLevel::info, "lmdb:" + directory_ + " was restored after a restart of the machine: " +
+  facetheory::log(LogLevel::info, "lmdb:" + directory_ + " was not closed, and was restored: " +
                                       std::to_string(records) + " commits since its last checkpoint");
   return {};
 }
 
-Result<void> LmdbCheckpoints::carry_out(std::string_view record, LmdbLeases& leases,
+Result<void> LmdbCheckpoints::carry_out(std::string_view record, bool ends_leases, LmdbLeases& leases,
                                         const Reserve& reserve) const {
   constexpr std::size_t kPagesPerChange = 12;
   std::size_t changes = 0;
-  const auto count = [&changes](auto, auto, auto) {
+  const auto count = [&changes](const LogRecord::Change&) {
     ++changes;
     return Result<void>();
   };
@@ -289,16 +276,24 @@ Result<void> LmdbCheckpoints::carry_out(std::string_view record, LmdbLeases& lea
   if (!txn) return txn.error();
   const std::uint64_t number = mdb_txn_id(txn->get());
   leases.begin(number);
-  const auto apply = [&](LogRecord::Tree tree, std::string_view key, std::optional<std::string_view> value) {
-    const MDB_dbi dbi = tree == LogRecord::Tree::rows ? trees_.rows : trees_.leases;
-    MDB_val key_val = to_val(key);
-    MDB_val value_val = to_val(value.value_or(std::string_view()));
-    const int code = value ? mdb_put(txn->get(), dbi, &key_val, &value_val, 0)
-                           : mdb_del(txn->get(), dbi, &key_val, nullptr);
-    if (code != 0 && code != MDB_NOTFOUND)
-      return Result<void>(lmdb_error(code, "restoring a row", directory_));
-    leases.end_with(number, key);
-    return Result<void>();
+  const auto apply = [&](const LogRecord::Change& change) {
+    const MDB_dbi dbi = change.tree == LogRecord::Tree::rows ? trees_.rows : trees_.leases;
+    MDB_val key = to_val(change.key);
+    MDB_val value = to_val(change.value);
+    int code = 0;
+    switch (change.kind) {
+      case LogRecord::Kind::put:
+        code = mdb_put(txn->get(), dbi, &key, &value, 0);
+        break;
+      case LogRecord::Kind::erase:
+        code = mdb_del(txn->get(), dbi, &key, nullptr);
+        break;
+      case LogRecord::Kind::end_lease:
+        if (ends_leases) leases.end_with(number, change.key);
+        break;
+    }
+    if (code == 0 || code == MDB_NOTFOUND) return Result<void>();
+    return Result<void>(lmdb_error(code, "restoring a row", directory_));
   };
   if (Result<void> good = LogRecord::replay(record, apply); !good) return good;
   if (const int code = mdb_txn_commit(txn->release()); code != 0)
@@ -331,7 +326,7 @@ Result<void> LmdbCheckpoints::flush_data(bool is_open, std::uint64_t table, std:
   if (::fdatasync(data_) == 0) return {};
   const int code = errno;
   if (newest_) {
-    newest_->place.boot = {};
+    newest_->is_trusted = 0;
     static_cast<void>(log_->write(*newest_).has_value());
   }
   return lmdb_error(code, "making the table durable", directory_);
@@ -344,7 +339,6 @@ Result<void> LmdbCheckpoints::checkpoint(MDB_txn* txn, bool is_open) {
   next.table = newest_ ? newest_->table : system_random().next();
   next.generation = newest_ ? newest_->generation + 1 : 1;
   next.snapshot = mdb_txn_id(pin->get());
-  next.place = place_;
   if (next.snapshot + 1 != mdb_txn_id(txn))
     return error(ErrorCode::internal, "was changed within a checkpoint");
   if (Result<void> good = flush_data(is_open, next.table, next.generation); !good) return good;
@@ -380,15 +374,14 @@ Result<void> LmdbCheckpoints::protect(MDB_txn* txn) {
   auto newest = log_->checkpoint();
   if (!newest) return newest.error();
   newest_ = *newest;
-  if (newest_ && is_distrusted(*newest_))
+  if (newest_ && newest_->is_trusted == 0)
     return error(ErrorCode::unavailable,
                  "could not be made durable; check the disk, then restart all programs that use this table");
-  const bool is_here = newest_ && newest_->place == place_;
-  const bool is_pinned = is_here && pin_ && pinned_ <= newest_->snapshot &&
+  const bool is_pinned = newest_ && pin_ && pinned_ <= newest_->snapshot &&
                          newest_->generation - pin_generation_ < kOldGenerations;
   Result<void> done;
   if (!is_pinned) {
-    done = is_here && newest_->snapshot + 1 == mdb_txn_id(txn) ? pin_newest() : checkpoint(txn, true);
+    done = newest_ && newest_->snapshot + 1 == mdb_txn_id(txn) ? pin_newest() : checkpoint(txn, true);
   } else if (newest_->generation != durable_generation_) {
     done = log_->sync();
     if (done) durable_generation_ = newest_->generation;
@@ -413,7 +406,7 @@ Result<void> LmdbCheckpoints::log(MDB_txn* txn, const LogRecord& record) {
   MDB_val value{sizeof next, &next};
   if (const int code = mdb_put(txn, trees_.leases, &key, &value, 0); code != 0)
     return lmdb_error(code, "writing the log's place", directory_);
-  if (Result<void> good = log_->append(*newest_, position_, record); !good) return good;
+  if (Result<void> good = log_->append(*newest_, position_, mdb_txn_id(txn), record); !good) return good;
   MDB_stat tree{};
   mdb_stat(txn, trees_.rows, &tree);
   written_ += (record.changes() * tree.ms_depth + 4) * kPageBytes + record.bytes().size();
@@ -431,7 +424,7 @@ Result<void> LmdbCheckpoints::fold() {
   auto newest = log_->checkpoint();
   if (!newest) return newest.error();
   newest_ = *newest;
-  if (!newest_ || is_distrusted(*newest_)) return {};
+  if (!newest_ || newest_->is_trusted == 0) return {};
   return checkpoint(txn->get(), true);
 }
 
@@ -454,7 +447,7 @@ void LmdbCheckpoints::close() {
   if (Result<Txn> txn = begin(0); txn) {
     const auto newest = log_->checkpoint();
     const auto mark = Mark::read(data_, directory_);
-    if (newest && *newest && !is_distrusted(**newest) && mark) {
+    if (newest && *newest && (*newest)->is_trusted != 0 && mark) {
       newest_ = *newest;
       const bool is_closed =
           *mark && (*mark)->is_open == 0 && newest_->snapshot + 1 == mdb_txn_id(txn->get());

@@ -4,7 +4,7 @@
 // flushed, and then LMDB commits without flushing (MDB_NOSYNC): its pages reach the kernel, where all processes see them
 // and no `kill -9` takes them away, and the disk some time later, in any order. So what is on the disk of data.mdb is
 // worth nothing after a loss of power, but for one snapshot: that of the last checkpoint. From there on the log has
-// everything. After a restart its meta page is put back, and the records behind it are carried out again.
+// everything. Who opens a table next puts that snapshot's meta page back, and carries out the records behind it.
 //
 // What keeps the snapshot whole. LMDB writes only to pages that no snapshot refers to which a reader may still see. So
 // each process holds a read transaction, the pin, while it writes. The rule is
@@ -24,11 +24,11 @@
 // exception is a snapshot that is the checkpoint's still, which may just be pinned. And one whose pin is two generations
 // old, lest it keep pages for ever while others write. Who has nothing to write any more lets go within a second or two.
 //
-// Case by case, on one machine without a restart (the log is not read; LMDB's pages are all there):
+// Case by case, while other processes go on with the table:
 //   - Killed before the record is written, or within: LMDB's transaction is gone. The place where the next record
 //     stands is a row of LMDB's (kLogKey), so the next writer, whoever it is, writes its own over what is there.
-//   - Killed between the flush of the log and LMDB's commit: the same. Nobody was told, nobody saw it. If instead the
-//     machine goes down before anybody writes, the record is carried out: it happened, and nobody was told.
+//   - Killed between the flush of the log and LMDB's commit: the same. Nobody was told, nobody saw it. If all others
+//     go down before anybody writes, the record is carried out: it happened, and nobody was told.
 //   - Killed within LMDB's commit: LMDB's meta page is written last. Its robust mutex goes to the next writer, LMDB
 //     takes the newer meta page, and the row kLogKey says whether the record counts.
 //   - Killed within a checkpoint, before the new one is written: the old one is the newest, its records are untouched,
@@ -38,12 +38,20 @@
 //     made flushes the log before it writes to it.
 //   - Two who checkpoint at once do so one after the other, under LMDB's write lock.
 //   - Who only reads has no pin, writes nothing, and needs no checkpoint.
+//   - Flushing data.mdb fails: the kernel may have given up pages. The checkpoint is marked as not to be trusted, all
+//     refuse to write, and the next who is alone with the table restores it.
 //
-// After a loss of power nobody holds anything. The first who opens the table knows by LogPlace that the kernel's pages
-// may be gone: the boot is another, or the files lie elsewhere since they were copied. While it is alone (the log is
-// locked, and LMDB's own lock file is not) it puts the snapshot's meta page into both places, under numbers that are not
-// smaller than any seen in the file, so that no number ever stands for two snapshots; pins it; carries out the records;
-// and makes a checkpoint. Should it be killed, the next one begins from the same, since (1) held for it as well.
+// Restoring. Who opens the table while nobody else has it open (the log is locked, and LMDB's own lock file is not) and
+// finds records behind the last checkpoint restores it. It does not ask why it was not closed: what looks like `kill -9`
+// may be a disk that was taken away, or set back to an older snapshot of itself. The meta page goes into both places,
+// under numbers that are not smaller than any seen in the file, so that no number ever stands for two snapshots and
+// leases in memory stay comparable. Then it pins that snapshot, carries out the records, and makes a checkpoint. Should
+// it be killed, the next one begins from the same, since (1) held for it as well; until then the checkpoint is marked as
+// not to be trusted, so that nobody joins in.
+//
+// Leases in memory outlive `kill -9`. A record says which of them end with it. Those of a transaction that LMDB's meta
+// pages know as committed were ended by its maker, and the rows may be there again with newer leases; those of a later
+// one end now.
 //
 // Where nothing was appended since the last checkpoint, data.mdb is that snapshot, and whole by itself. Who closes the
 // table last makes a checkpoint, so that data.mdb may be copied alone. Its mark says then that no log is needed.
@@ -71,7 +79,7 @@ inline constexpr std::string_view kLogKey("\0log", 4);
 class LmdbCheckpoints {
  public:
   // To be called before LMDB opens the directory: takes the log's lock, and puts the last checkpoint's snapshot back if
-  // the machine was restarted. Waits while others do that. `bytes` is what is written at least between checkpoints.
+  // the table was not closed. Waits while others do that. `bytes` is what is written at least between checkpoints.
   static Result<std::unique_ptr<LmdbCheckpoints>> open(const std::string& directory, std::uint64_t bytes);
   ~LmdbCheckpoints();
   LmdbCheckpoints(const LmdbCheckpoints&) = delete;
@@ -115,9 +123,10 @@ class LmdbCheckpoints {
   Result<void> take_lock();
   Result<bool> is_settled() const;
   Result<void> settle();
-  Result<void> restore(int data) const;
+  Result<void> restore(int data);
   Result<void> replay(LmdbLeases& leases, const Reserve& reserve);
-  Result<void> carry_out(std::string_view record, LmdbLeases& leases, const Reserve& reserve) const;
+  Result<void> carry_out(std::string_view record, bool ends_leases, LmdbLeases& leases,
+                         const Reserve& reserve) const;
   Result<Txn> begin(unsigned flags) const;
   // The caller holds LMDB's write lock by `txn`, which has changed nothing yet.
   Result<void> checkpoint(MDB_txn* txn, bool is_open);
@@ -133,7 +142,7 @@ class LmdbCheckpoints {
   const std::unique_ptr<LmdbLog> log_;
   long other_process_ = 0;
   bool is_restored_ = false;
-  LogPlace place_;
+  std::uint64_t last_seen_ = 0;  // The highest number of a transaction in data.mdb, before it was restored.
 
   // Constant after start().
   MDB_env* env_ = nullptr;

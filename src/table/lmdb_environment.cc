@@ -137,7 +137,7 @@ class BatchWriter {
       if (!done) return done;
       growth_ += growth_of(store != nullptr ? store->attributes : Attributes(), key);
       std::string bytes = LmdbKey::of(key).bytes;
-      if (leases_.end_with(number_, bytes)) ends_leases_ = true;
+      if (leases_.end_with(number_, bytes)) changes_.end_lease(bytes);
       changed_.insert(std::move(bytes));
       changed_rows_.add(key);
     }
@@ -145,7 +145,7 @@ class BatchWriter {
   }
 
   // Every condition failed, or there were only checks and leases, or what was to be deleted was not there.
-  bool changes_nothing() const { return changes_.empty() && !ends_leases_; }
+  bool changes_nothing() const { return changes_.empty(); }
 
   // Makes what was written durable. The commit must follow.
   Result<void> log() { return checkpoints_.log(txn_, changes_); }
@@ -168,7 +168,6 @@ class BatchWriter {
   std::set<std::string> changed_;  // Keys of the rows that the commit changes.
   RowSet changed_rows_;            // The same.
   std::size_t growth_ = 0;
-  bool ends_leases_ = false;
   bool is_protected_ = false;
 };
 

@@ -158,11 +158,12 @@ class LmdbEnvironment {
   // Constant after open().
   const std::string directory_;
   const LmdbOptions options_;
+  std::unique_ptr<LmdbCheckpoints>
+      checkpoints_;  // After open(), the writer's. It keeps others out until LMDB is closed.
   std::unique_ptr<MDB_env, Deleter> env_;
   std::shared_ptr<const OpenFile> file_;
   LmdbTrees trees_;
   std::unique_ptr<LmdbLeases> leases_;
-  std::unique_ptr<LmdbCheckpoints> checkpoints_;  // After open(), the writer's.
   std::array<ReaderSlot, kReaderSlots> readers_;
 
   RecentCommits commits_;  // Noted by the writer.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <type_traits>
 #include <utility>
 
@@ -24,8 +23,6 @@ namespace facetheory {
 namespace {
 
 constexpr std::string_view kLogName = "facetheory log 1";
-constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
-constexpr std::streamsize kBootIdBytes = 36;
 
 constexpr std::size_t kCheckpointPlaces = 2;
 constexpr std::uint64_t kCheckpointBytes = 4096;
@@ -42,12 +39,13 @@ static_assert(std::has_unique_object_representations_v<StoredCheckpoint> && size
 
 struct RecordHead {
   std::uint64_t generation = 0;
-  std::uint64_t number = 0;  // The first one of a generation is 0.
-  std::uint64_t bytes = 0;   // Of the record itself, which follows.
+  std::uint64_t number = 0;       // The first one of a generation is 0.
+  std::uint64_t transaction = 0;  // LMDB's number.
+  std::uint64_t bytes = 0;        // Of the record itself, which follows.
   std::uint64_t checksum = 0;
   std::uint64_t head_checksum = 0;  // Of the words above.
 };
-static_assert(std::has_unique_object_representations_v<RecordHead> && sizeof(RecordHead) == 40);
+static_assert(std::has_unique_object_representations_v<RecordHead> && sizeof(RecordHead) == 48);
 
 std::uint64_t checksum_of(const StoredCheckpoint& stored) {
   return XXH3_64bits(&stored, offsetof(StoredCheckpoint, checksum));
@@ -94,23 +92,13 @@ std::string_view bytes_of(const T& object) {
   return {reinterpret_cast<const char*>(&object), sizeof object};
 }
 
-constexpr char kErase = 0;
-constexpr char kPut = 1;
-
 }  // namespace
 
-void LogRecord::put(Tree tree, std::string_view key, std::string_view value) {
-  bytes_ += static_cast<char>(tree);
-  bytes_ += kPut;
-  encode_bytes(key, bytes_);
-  encode_bytes(value, bytes_);
-  ++changes_;
-}
-
-void LogRecord::erase(Tree tree, std::string_view key) {
-  bytes_ += static_cast<char>(tree);
-  bytes_ += kErase;
-  encode_bytes(key, bytes_);
+void LogRecord::add(const Change& change) {
+  bytes_ += static_cast<char>(change.tree);
+  bytes_ += static_cast<char>(change.kind);
+  encode_bytes(change.key, bytes_);
+  if (change.kind == Kind::put) encode_bytes(change.value, bytes_);
   ++changes_;
 }
 
@@ -119,11 +107,11 @@ Result<void> LogRecord::replay(std::string_view bytes, const Apply& apply) {
   while (!decoder.at_end()) {
     const std::uint64_t tree = decoder.varint();
     const std::uint64_t kind = decoder.varint();
-    const std::string_view key = decoder.bytes();
-    const auto value = kind == kPut ? std::optional(decoder.bytes()) : std::nullopt;
-    if (decoder.broken() || tree > 1 || kind > 1)
+    Change change{static_cast<Tree>(tree), static_cast<Kind>(kind), decoder.bytes(), {}};
+    if (change.kind == Kind::put) change.value = decoder.bytes();
+    if (decoder.broken() || tree > 1 || kind > 2)
       return Error{ErrorCode::corrupt, "a record of the log is whole but makes no sense"};
-    if (Result<void> good = apply(static_cast<Tree>(tree), key, value); !good) return good;
+    if (Result<void> good = apply(change); !good) return good;
   }
   return {};
 }
@@ -153,14 +141,6 @@ bool LmdbLog::lock(Lock lock) {
 
 void LmdbLog::unlock() {
   ::flock(file_, LOCK_UN);
-}
-
-Result<LogPlace> LmdbLog::place(std::uint64_t device, std::uint64_t data_inode) const {
-  LogPlace place{.boot = {}, .device = device, .data_inode = data_inode, .log_inode = inode_};
-  std::ifstream(kBootFile).read(place.boot.data(), kBootIdBytes);
-  if (place.boot[0] != '\0') return place;
-  return Error{ErrorCode::invalid, "lmdb:" + directory_ + " cannot be opened without " + kBootFile +
-                                       ", by which a restart of the machine is told; mount /proc"};
 }
 
 Error LmdbLog::damaged(std::string_view what) const {
@@ -255,9 +235,14 @@ Result<void> LmdbLog::reserve(LogPosition position, const LogRecord& record) {
 }
 
 Result<void> LmdbLog::append(const LmdbCheckpoint& checkpoint, LogPosition position,
-                             const LogRecord& record) {
+                             std::uint64_t transaction, const LogRecord& record) {
   const std::string& content = record.bytes();
-  RecordHead head{.generation = position.generation, .number = position.records, .bytes = content.size()};
+  RecordHead head{.generation = position.generation,
+                  .number = position.records,
+                  .transaction = transaction,
+                  .bytes = content.size(),
+                  .checksum = 0,
+                  .head_checksum = 0};
   head.checksum = XXH3_64bits_withSeed(content.data(), content.size(), checkpoint.table);
   head.head_checksum = checksum_of(head, checkpoint.table);
   std::string bytes(bytes_of(head));
@@ -296,7 +281,7 @@ Result<void> LmdbLog::read(const LmdbCheckpoint& checkpoint, const Visit& visit)
     const auto record =
         head && head->number == number ? record_at(*records, at, *head, checkpoint.table) : std::nullopt;
     if (!record) break;
-    if (Result<void> good = visit(*record); !good) return good;
+    if (Result<void> good = visit(head->transaction, *record); !good) return good;
     at = end_of(at, head->bytes);
   }
   // A record is begun when the one before it is durable. So nothing of this generation can follow what is torn.

@@ -23,23 +23,13 @@ namespace facetheory {
 // The beginning of one of LMDB's two meta pages, up to the end of what LMDB keeps there.
 inline constexpr std::size_t kMetaBytes = 152;
 
-// Where the files lay when it was written; another one says that the machine was restarted or the folder copied.
-struct LogPlace {
-  std::array<char, 40> boot = {};
-  std::uint64_t device = 0;
-  std::uint64_t data_inode = 0;
-  std::uint64_t log_inode = 0;
-
-  friend bool operator==(const LogPlace&, const LogPlace&) = default;
-};
-
 // A snapshot of LMDB that is whole on the disk.
 struct LmdbCheckpoint {
   std::uint64_t table = 0;       // Random; the same for all checkpoints of a table.
   std::uint64_t generation = 0;  // They are counted from 1.
   std::uint64_t snapshot = 0;    // The number of the LMDB transaction that made it.
   std::array<char, kMetaBytes> meta = {};
-  LogPlace place;
+  std::uint64_t is_trusted = 1;  // 0: data.mdb is not what it should be, until it is restored from this.
 };
 
 // Behind the last record of a generation.
@@ -49,24 +39,34 @@ struct LogPosition {
   std::uint64_t records = 0;
 };
 
-// What one LMDB transaction does to its trees, in the order in which it happens.
+// What one LMDB transaction does, in the order in which it happens.
 class LogRecord {
  public:
   enum class Tree : char { rows = 0, leases = 1 };
+  enum class Kind : char { erase = 0, put = 1, end_lease = 2 };
+  struct Change {
+    Tree tree;
+    Kind kind;
+    std::string_view key;
+    std::string_view value;  // Of a put.
+  };
 
-  void put(Tree tree, std::string_view key, std::string_view value);
-  void erase(Tree tree, std::string_view key);
+  void put(Tree tree, std::string_view key, std::string_view value) { add({tree, Kind::put, key, value}); }
+  void erase(Tree tree, std::string_view key) { add({tree, Kind::erase, key, {}}); }
+  // Of a lease in memory, which goes with this transaction.
+  void end_lease(std::string_view key) { add({Tree::leases, Kind::end_lease, key, {}}); }
 
   bool empty() const { return bytes_.empty(); }
   std::size_t changes() const { return changes_; }
   const std::string& bytes() const { return bytes_; }
 
-  // An empty value: erase. It ends with the first error.
-  using Apply =
-      std::function<Result<void>(Tree, std::string_view key, std::optional<std::string_view> value)>;
+  // It ends with the first error.
+  using Apply = std::function<Result<void>(const Change& change)>;
   static Result<void> replay(std::string_view bytes, const Apply& apply);
 
  private:
+  void add(const Change& change);
+
   std::string bytes_;
   std::size_t changes_ = 0;
 };
@@ -84,9 +84,6 @@ class LmdbLog {
   bool lock(Lock lock);  // False: others hold it. Does not wait, and gives up what was held before.
   void unlock();
 
-  // Where this file lies, and the data file of these numbers.
-  Result<LogPlace> place(std::uint64_t device, std::uint64_t data_inode) const;
-
   // The newest one; empty: there is none yet. A damaged one is an error where it may have been the newest.
   Result<std::optional<LmdbCheckpoint>> checkpoint() const;
   // Replaces the one before the newest. It counts once sync() has returned.
@@ -99,8 +96,9 @@ class LmdbLog {
   static LogPosition behind(LogPosition position, const LogRecord& record);
   // Makes room for that record, if need be. After an error nothing has changed.
   Result<void> reserve(LogPosition position, const LogRecord& record);
-  // Writes a record there, durably. After an error nobody can tell whether it is there.
-  Result<void> append(const LmdbCheckpoint& checkpoint, LogPosition position, const LogRecord& record);
+  // Writes the record of that LMDB transaction there, durably. After an error nobody can tell whether it is there.
+  Result<void> append(const LmdbCheckpoint& checkpoint, LogPosition position, std::uint64_t transaction,
+                      const LogRecord& record);
   // What was appended there is none any more, durably.
   Result<void> take_back(LogPosition position);
 
@@ -108,7 +106,7 @@ class LmdbLog {
   Result<bool> was_begun(const LmdbCheckpoint& checkpoint) const;
   // The records of a generation, in order. What is behind the last of them is no record, or one that was never
   // acknowledged; a whole one of this generation behind a damaged one is an error.
-  using Visit = std::function<Result<void>(std::string_view record)>;
+  using Visit = std::function<Result<void>(std::uint64_t transaction, std::string_view record)>;
   Result<void> read(const LmdbCheckpoint& checkpoint, const Visit& visit) const;
 
   Result<void> sync() const;
