@@ -332,7 +332,15 @@ Result<void> LmdbCheckpoints::flush_data(bool is_open, std::uint64_t table, std:
   return lmdb_error(code, "making the table durable", directory_);
 }
 
+Result<void> LmdbCheckpoints::flush_newest() {
+  if (!newest_ || newest_->generation == durable_generation_) return {};
+  if (Result<void> good = log_->sync(); !good) return good;
+  durable_generation_ = newest_->generation;
+  return {};
+}
+
 Result<void> LmdbCheckpoints::checkpoint(MDB_txn* txn, bool is_open) {
+  if (Result<void> good = flush_newest(); !good) return good;
   Result<Txn> pin = begin(MDB_RDONLY);
   if (!pin) return pin.error();
   LmdbCheckpoint next;
@@ -341,7 +349,9 @@ Result<void> LmdbCheckpoints::checkpoint(MDB_txn* txn, bool is_open) {
   next.snapshot = mdb_txn_id(pin->get());
   if (next.snapshot + 1 != mdb_txn_id(txn))
     return error(ErrorCode::internal, "was changed within a checkpoint");
-  if (Result<void> good = flush_data(is_open, next.table, next.generation); !good) return good;
+  // Data.mdb must not ask for a log that has no checkpoint yet.
+  const bool is_first = !newest_;
+  if (Result<void> good = flush_data(is_open && !is_first, next.table, next.generation); !good) return good;
   const auto meta = read_meta(data_, next.snapshot % 2);
   if (!meta || number_at<std::uint64_t>(*meta, kTransactionAt) != next.snapshot)
     return lmdb_error(MDB_CORRUPTED, "reading LMDB's meta page", directory_);
@@ -352,8 +362,11 @@ Result<void> LmdbCheckpoints::checkpoint(MDB_txn* txn, bool is_open) {
     log_->withdraw(next);
     return written;
   }
-  hold(*std::move(pin));
   newest_ = next;
+  if (is_first && is_open) {
+    if (Result<void> good = flush_data(true, next.table, next.generation); !good) return good;
+  }
+  hold(*std::move(pin));
   pin_generation_ = durable_generation_ = next.generation;
   logged_ = 0;
   log_->shrink(LmdbLog::beginning(0).end + 2 * limit());
@@ -363,10 +376,10 @@ Result<void> LmdbCheckpoints::checkpoint(MDB_txn* txn, bool is_open) {
 Result<void> LmdbCheckpoints::pin_newest() {
   Result<Txn> pin = begin(MDB_RDONLY);
   if (!pin) return pin.error();
+  if (Result<void> good = flush_newest(); !good) return good;
   if (Result<void> good = flush_data(true, newest_->table, newest_->generation); !good) return good;
-  if (Result<void> good = log_->sync(); !good) return good;
   hold(*std::move(pin));
-  pin_generation_ = durable_generation_ = newest_->generation;
+  pin_generation_ = newest_->generation;
   return {};
 }
 
@@ -380,11 +393,10 @@ Result<void> LmdbCheckpoints::protect(MDB_txn* txn) {
   const bool is_pinned = newest_ && pin_ && pinned_ <= newest_->snapshot &&
                          newest_->generation - pin_generation_ < kOldGenerations;
   Result<void> done;
-  if (!is_pinned) {
+  if (is_pinned) {
+    done = flush_newest();
+  } else {
     done = newest_ && newest_->snapshot + 1 == mdb_txn_id(txn) ? pin_newest() : checkpoint(txn, true);
-  } else if (newest_->generation != durable_generation_) {
-    done = log_->sync();
-    if (done) durable_generation_ = newest_->generation;
   }
   if (!done) return done;
 

@@ -35,7 +35,7 @@
 //     and everybody's pin is as old as it was. The mark may be a generation ahead.
 //   - Killed when it is written and before it is flushed: others see it, and it may not be on the disk, where the old
 //     one counts together with the first record that they would write over. So (2) who meets a checkpoint that another
-//     made flushes the log before it writes to it.
+//     made flushes the log before it writes to it, be it a record or one more checkpoint.
 //   - Two who checkpoint at once do so one after the other, under LMDB's write lock.
 //   - Who only reads has no pin, writes nothing, and needs no checkpoint.
 //   - Flushing data.mdb fails: the kernel may have given up pages. The checkpoint is marked as not to be trusted, all
@@ -131,6 +131,7 @@ class LmdbCheckpoints {
   // The caller holds LMDB's write lock by `txn`, which has changed nothing yet.
   Result<void> checkpoint(MDB_txn* txn, bool is_open);
   Result<void> fold();
+  Result<void> flush_newest();
   Result<void> pin_newest();
   void hold(Txn pin);
   Result<void> flush_data(bool is_open, std::uint64_t table, std::uint64_t generation);

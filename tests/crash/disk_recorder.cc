@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kEvents = std::size_t{1} << 20;
 constexpr std::size_t kContentBytes = std::size_t{8} << 30;  // Address space, not memory.
 constexpr std::size_t kSectorBytes = 512;
+constexpr std::uint64_t kCheckpointsEnd = 8192;
 constexpr std::array<const char*, 2> kFiles = {"data.mdb", "log"};
 
 struct Shared {
@@ -54,6 +55,7 @@ std::atomic<std::uint64_t> calls = 0;
 std::atomic<std::uint64_t> killing_call = 0;  // 0: none.
 std::atomic<bool> kills_before = false;
 std::atomic<std::uint64_t> full_call = 0;
+std::atomic<std::uint64_t> checkpoints_left = 0;  // 0: it is not killed at any.
 
 template <typename Function>
 Function* real(const char* name) {
@@ -113,6 +115,8 @@ ssize_t record_write(int file, std::string_view content, std::uint64_t at, const
     add({.kind = is_durable ? Kind::durable_write : Kind::write, .file = *watched, .at = at, .bytes = bytes},
         content.substr(0, bytes));
   }
+  if (*watched == 1 && at < kCheckpointsEnd && checkpoints_left != 0 && --checkpoints_left == 0)
+    ::raise(SIGKILL);
   leave(call);
   return written;
 }
@@ -170,6 +174,7 @@ void DiskRecorder::watch(const std::string& folder) {
   calls = 0;
   killing_call = 0;
   full_call = 0;
+  checkpoints_left = 0;
   watching = true;
 }
 
@@ -180,6 +185,10 @@ void DiskRecorder::stop() {
 void DiskRecorder::kill_at(std::uint64_t call, bool before) {
   kills_before = before;
   killing_call = calls + call;
+}
+
+void DiskRecorder::kill_at_checkpoint(std::uint64_t number) {
+  checkpoints_left = number;
 }
 
 void DiskRecorder::fill_disk_at(std::uint64_t call) {

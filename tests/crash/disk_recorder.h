@@ -38,6 +38,8 @@ class DiskRecorder {
 
   // For this process alone: it is killed at that call of those that follow, or that call finds the disk full.
   static void kill_at(std::uint64_t call, bool before);
+  // It is killed right after it has written to the beginning of the log for that time.
+  static void kill_at_checkpoint(std::uint64_t number);
   static void fill_disk_at(std::uint64_t call);
 
   // Says something of the program's own, between the events around it.

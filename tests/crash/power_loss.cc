@@ -100,8 +100,10 @@ void apply(std::uint64_t caller, int n, Content& content) {
   }
 }
 
-LmdbOptions options() {
-  return {.checkpoint_bytes = 64 << 10, .rest_interval = std::chrono::milliseconds(5)};
+// Some make a checkpoint after each commit, some seldom.
+LmdbOptions options(std::uint64_t process) {
+  return {.checkpoint_bytes = process % 2 == 0 ? 32U << 10 : 1U << 20,
+          .rest_interval = std::chrono::milliseconds(5)};
 }
 
 Task<Result<WriteOutcome>> call(Table& table, std::uint64_t caller) {
@@ -120,10 +122,11 @@ Task<Result<WriteOutcome>> call(Table& table, std::uint64_t caller) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::uint64_t fate = uniform(random, 10);
   const std::uint64_t call_number = 1 + uniform(random, 200);
-  if (fate < 6) DiskRecorder::kill_at(call_number, fate < 3);
+  if (fate < 4) DiskRecorder::kill_at(call_number, fate < 2);
+  if (fate == 4 || fate == 5) DiskRecorder::kill_at_checkpoint(1 + uniform(random, 10));
   if (fate == 6 || fate == 7) DiskRecorder::fill_disk_at(call_number);
   {
-    auto table = open_lmdb_table(folder, options());
+    auto table = open_lmdb_table(folder, options(uniform(random, 2)));
     if (!table) {
       std::cout << "opening: " << to_string(table.error()) << std::endl;
       ::_exit(fate == 6 || fate == 7 ? 0 : 1);
@@ -158,7 +161,7 @@ FileImages files_of(const std::string& folder) {
 // Children do all of it: a process with threads must not fork. What the disk had before.
 FileImages record(const std::string& folder, Random& random) {
   if (const pid_t child = ::fork(); child == 0) {
-    ::_exit(open_lmdb_table(folder, options()) ? 0 : 1);
+    ::_exit(open_lmdb_table(folder, options(1)) ? 0 : 1);
   } else {
     wait_for(child);
   }
@@ -261,7 +264,7 @@ void check(const FileImages& images, const std::map<std::uint64_t, Told>& told, 
   lay_out(images, folder);
   constexpr std::uint64_t kNewcomer = 900;
   {
-    const auto table = open_lmdb_table(folder, options());
+    const auto table = open_lmdb_table(folder, options(1));
     if (!table) throw Failure(to_string(table.error()));
     for (const auto& [caller, one] : told)
       check_caller(**table, caller, one);
@@ -273,7 +276,7 @@ void check(const FileImages& images, const std::map<std::uint64_t, Told>& told, 
   }
   check_pages(folder);
   std::filesystem::remove(folder + "/log");  // It was closed: the rows are in data.mdb alone.
-  const auto table = open_lmdb_table(folder, options());
+  const auto table = open_lmdb_table(folder, options(1));
   if (!table) throw Failure(to_string(table.error()));
   for (const auto& [caller, one] : told)
     check_caller(**table, caller, one);
@@ -285,7 +288,7 @@ FileImages interrupted(const FileImages& images, const std::string& folder, std:
                        Random& random) {
   lay_out(images, folder);
   DiskRecorder::watch(folder);
-  static_cast<void>(open_lmdb_table(folder, options()).has_value());
+  static_cast<void>(open_lmdb_table(folder, options(1)).has_value());
   DiskRecorder::stop();
   Disk disk(images);
   disk.go_to(uniform(random, DiskRecorder::size() + 1));
