@@ -127,8 +127,13 @@ LmdbCheckpoints::~LmdbCheckpoints() = default;
 
 Result<void> LmdbCheckpoints::take_lock() {
   for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
-    if (log_->lock(LmdbLog::Lock::alone)) return settle();
-    if (log_->lock(LmdbLog::Lock::shared)) {
+    if (log_->lock(LmdbLog::Lock::alone)) {
+      Result<void> settled = settle();
+      // Whoever closes the table may give up the log's lock a moment before LMDB's.
+      if (settled || settled.error().code != ErrorCode::unavailable || attempt + 1 == kLockAttempts)
+        return settled;
+      log_->unlock();
+    } else if (log_->lock(LmdbLog::Lock::shared)) {
       // Whoever has let us in may have been killed before it was done.
       const Result<bool> settled = is_settled();
       if (settled && *settled) {
@@ -334,6 +339,8 @@ Result<void> LmdbCheckpoints::flush_data(bool is_open, std::uint64_t table, std:
 
 Result<void> LmdbCheckpoints::flush_newest() {
   if (!newest_ || newest_->generation == durable_generation_) return {};
+  // Written once more: had somebody else failed to flush it, the kernel would not try again.
+  if (Result<void> good = log_->write(*newest_); !good) return good;
   if (Result<void> good = log_->sync(); !good) return good;
   durable_generation_ = newest_->generation;
   return {};
@@ -384,9 +391,7 @@ Result<void> LmdbCheckpoints::pin_newest() {
 }
 
 Result<void> LmdbCheckpoints::protect(MDB_txn* txn) {
-  auto newest = log_->checkpoint();
-  if (!newest) return newest.error();
-  newest_ = *newest;
+  if (Result<void> good = look_again(); !good) return good;
   if (newest_ && newest_->is_trusted == 0)
     return error(ErrorCode::unavailable,
                  "could not be made durable; check the disk, then restart all programs that use this table");
@@ -400,15 +405,20 @@ Result<void> LmdbCheckpoints::protect(MDB_txn* txn) {
   }
   if (!done) return done;
 
+  const Result<LogPosition> position = position_in(txn);
+  if (!position) return position.error();
+  position_ = *position;
+  return {};
+}
+
+Result<LogPosition> LmdbCheckpoints::position_in(MDB_txn* txn) const {
   MDB_val key = to_val(kLogKey);
   MDB_val value{};
-  position_ = LogPosition();
+  LogPosition position;
   const int code = mdb_get(txn, trees_.leases, &key, &value);
-  if (code == 0 && value.mv_size == sizeof position_)
-    std::memcpy(&position_, value.mv_data, sizeof position_);
+  if (code == 0 && value.mv_size == sizeof position) std::memcpy(&position, value.mv_data, sizeof position);
   if (code != 0 && code != MDB_NOTFOUND) return lmdb_error(code, "reading the log's place", directory_);
-  if (position_.generation != newest_->generation) position_ = LmdbLog::beginning(newest_->generation);
-  return {};
+  return position.generation == newest_->generation ? position : LmdbLog::beginning(newest_->generation);
 }
 
 Result<void> LmdbCheckpoints::log(MDB_txn* txn, const LogRecord& record) {
@@ -426,16 +436,34 @@ Result<void> LmdbCheckpoints::log(MDB_txn* txn, const LogRecord& record) {
   return {};
 }
 
+// LMDB has given up its write lock by then, and others may have written there since; what they committed stays.
 Result<void> LmdbCheckpoints::take_back() {
-  return log_->take_back(position_);
+  const LogPosition wanted = position_;
+  const Result<Txn> txn = begin(0);
+  Result<void> done = txn ? look_again() : Result<void>(txn.error());
+  if (done && newest_ && newest_->generation == wanted.generation) {
+    const Result<LogPosition> now = position_in(txn->get());
+    if (!now) {
+      done = now.error();
+    } else if (now->end == wanted.end) {
+      done = log_->take_back(wanted);
+    }
+  }
+  if (!done) return Error{ErrorCode::ambiguous, done.error().message};
+  return {};
+}
+
+Result<void> LmdbCheckpoints::look_again() {
+  const auto newest = log_->checkpoint();
+  if (!newest) return newest.error();
+  newest_ = *newest;
+  return {};
 }
 
 Result<void> LmdbCheckpoints::fold() {
   Result<Txn> txn = begin(0);
   if (!txn) return txn.error();
-  auto newest = log_->checkpoint();
-  if (!newest) return newest.error();
-  newest_ = *newest;
+  if (Result<void> good = look_again(); !good) return good;
   if (!newest_ || newest_->is_trusted == 0) return {};
   return checkpoint(txn->get(), true);
 }

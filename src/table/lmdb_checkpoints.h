@@ -36,6 +36,8 @@
 //   - Killed when it is written and before it is flushed: others see it, and it may not be on the disk, where the old
 //     one counts together with the first record that they would write over. So (2) who meets a checkpoint that another
 //     made flushes the log before it writes to it, be it a record or one more checkpoint.
+//   - LMDB fails to commit (the disk is full): it gives up its lock, others may write over the record, and what is still
+//     there is taken back under the lock, before anybody is told that the batch was refused.
 //   - Two who checkpoint at once do so one after the other, under LMDB's write lock.
 //   - Who only reads has no pin, writes nothing, and needs no checkpoint.
 //   - Flushing data.mdb fails: the kernel may have given up pages. The checkpoint is marked as not to be trusted, all
@@ -107,6 +109,7 @@ class LmdbCheckpoints {
   // Makes a checkpoint if no other process has the table open, and lets everything go. LMDB is still open.
   void close();
 
+  // These may be called from any thread.
   std::uint64_t log_bytes() const { return log_->bytes() ? *log_->bytes() : 0; }
   std::uint64_t log_inode() const { return log_->inode(); }
 
@@ -131,6 +134,8 @@ class LmdbCheckpoints {
   // The caller holds LMDB's write lock by `txn`, which has changed nothing yet.
   Result<void> checkpoint(MDB_txn* txn, bool is_open);
   Result<void> fold();
+  Result<void> look_again();
+  Result<LogPosition> position_in(MDB_txn* txn) const;
   Result<void> flush_newest();
   Result<void> pin_newest();
   void hold(Txn pin);

@@ -313,14 +313,14 @@ std::optional<DiskUse> LmdbEnvironment::disk_use() {
   const Result<Extent> extent = measure();
   const Reader reader(*this);
   if (!extent || reader.error() != 0) return std::nullopt;
-  // These are what the processes share beside the rows' file. The log's length is bounded, that of the others fixed.
+  // These two are what the processes share beside the rows' file. Their length is fixed.
   std::uint64_t fixed = 0;
-  for (const char* name : {"/lock.mdb", "/leases", "/log"}) {
+  for (const char* name : {"/lock.mdb", "/leases"}) {
     struct stat status{};
     if (::stat((directory_ + name).c_str(), &status) == 0)
       fixed += static_cast<std::uint64_t>(status.st_size);
   }
-  DiskUse use{.used = fixed, .occupied = fixed + extent->file_bytes};
+  DiskUse use{.used = fixed, .occupied = fixed + extent->file_bytes + checkpoints_->log_bytes()};
   for (const MDB_dbi tree : {trees_.rows, trees_.leases}) {
     MDB_stat stat{};
     if (mdb_stat(reader.txn(), tree, &stat) != 0) return std::nullopt;
@@ -333,9 +333,11 @@ Result<void> LmdbEnvironment::reserve(std::size_t bytes) const {
   Result<Extent> extent = measure();
   if (!extent) return extent.error();
   const std::size_t wanted = extent->used_bytes + bytes;
-  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some.
-  static const std::string zeros(kGrowthBytes, '\0');
-  while (extent->file_bytes < wanted) {
+  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some. Page by page:
+  // the kernel keeps what is written at once in one piece, and passes over all of it whenever LMDB writes a page there.
+  static const std::string zeros(kPageBytes, '\0');
+  const std::size_t end = extent->file_bytes < wanted ? (wanted / kGrowthBytes + 1) * kGrowthBytes : 0;
+  while (extent->file_bytes < end) {
     const ssize_t written =
         ::pwrite(extent->file, zeros.data(), zeros.size(), static_cast<off_t>(extent->file_bytes));
     if (written <= 0) return lmdb_error(written < 0 ? errno : ENOSPC, "growing the file", directory_);

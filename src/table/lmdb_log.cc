@@ -263,6 +263,8 @@ Result<bool> LmdbLog::was_begun(const LmdbCheckpoint& checkpoint) const {
   if (!bytes) return bytes.error();
   if (bytes->find_first_not_of('\0') == std::string::npos) return false;
   const auto head = head_at(*bytes, 0, checkpoint.table);
+  if (head && head->generation > checkpoint.generation)
+    return damaged("the checkpoint of its records is not there");
   return !head || head->generation == checkpoint.generation;
 }
 

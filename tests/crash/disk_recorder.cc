@@ -78,6 +78,7 @@ std::optional<std::uint32_t> file_of(int descriptor) {
 void add(DiskRecorder::Event event, std::string_view content = {}) {
   Memory& all = memory();
   const std::uint64_t number = all.shared->events.fetch_add(1);
+  event.process = ::getpid();
   event.content = all.shared->content.fetch_add(content.size());
   if (number >= kEvents || event.content + content.size() > kContentBytes) ::abort();
   if (!content.empty()) std::memcpy(all.content + event.content, content.data(), content.size());

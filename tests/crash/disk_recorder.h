@@ -30,6 +30,7 @@ class DiskRecorder {
         0;  // Of a sync: how many events there were when it began. Of a note: its first number.
     std::uint64_t bytes = 0;  // Of a note: its second number.
     std::uint64_t content = 0;
+    std::int64_t process = 0;
   };
 
   // Begins anew, with the files of that folder. Call it while nothing else runs.
