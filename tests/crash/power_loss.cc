@@ -53,7 +53,7 @@ constexpr std::uint64_t kCallers = 3;
 constexpr std::uint64_t kTransactions = 25;
 constexpr std::uint64_t kStatesOfATrace = 50;
 constexpr std::uint64_t kInterrupted = 10;  // Of these lose power again.
-constexpr std::size_t kCrowded = 10;
+constexpr std::size_t kSpecial = 15;
 constexpr std::uint64_t kPadding = 4096;
 constexpr std::uint64_t kRows = 12;  // Of each caller.
 
@@ -105,9 +105,10 @@ void apply(std::uint64_t caller, int n, Content& content) {
 
 // Some make a checkpoint after each commit, some seldom.
 LmdbOptions options(std::uint64_t process) {
+  const bool often = process % 2 == 0;
   return {.patience = std::chrono::minutes(1),  // The machine may be busy.
-          .checkpoint_bytes = process % 2 == 0 ? 32U << 10 : 1U << 20,
-          .rest_interval = std::chrono::milliseconds(5)};
+          .checkpoint_bytes = often ? 32U << 10 : 1U << 20,
+          .rest_interval = std::chrono::milliseconds(often ? 5 : 100000)};
 }
 
 Task<Result<WriteOutcome>> call(Table& table, std::uint64_t caller) {
@@ -316,21 +317,26 @@ FileImages interrupted(const FileImages& images, const std::string& folder, std:
   return disk.after_power_loss(random, chance);
 }
 
-// When two parts of the log are on their way to the disk at once, which is rare: some of these moments are always among
-// those that are looked at.
-std::vector<std::uint64_t> crowded_moments(std::uint64_t events) {
+// Moments that are rare and matter: two parts of the log are on their way to the disk at once, a record was taken back,
+// somebody was refused. Some of them are always among those that are looked at.
+std::vector<std::uint64_t> special_moments(std::uint64_t events) {
   using Kind = DiskRecorder::Event::Kind;
   constexpr std::uint32_t kLog = 1;
+  constexpr std::uint64_t kHead = 48;  // So much of a record is wiped to take it back.
   std::vector<std::uint64_t> moments;
   std::size_t pending = 0;
   for (std::uint64_t i = 0; i < events; ++i) {
     const DiskRecorder::Event event = DiskRecorder::event(i);
-    if (event.file != kLog) continue;
+    if (event.kind == Kind::note && event.at % 4 == static_cast<std::uint64_t>(Said::refused))
+      moments.push_back(i + 1);
+    if (event.kind == Kind::note || event.file != kLog) continue;
     if (event.kind == Kind::write) ++pending;
     if (event.kind == Kind::sync) pending = 0;
     // Zeros ahead of the first record are no part of anything.
     if (event.kind == Kind::write && pending > 1 && event.bytes < kPadding) moments.push_back(i + 1);
+    if (event.kind == Kind::write && event.bytes == kHead) moments.insert(moments.end(), {i + 2, i + 8});
   }
+  std::erase_if(moments, [events](std::uint64_t moment) { return moment > events; });
   return moments;
 }
 
@@ -373,9 +379,9 @@ void run_trace(std::uint64_t seed) {
   std::set<std::uint64_t> moments;
   while (moments.size() < std::min(kStatesOfATrace - kInterrupted, events / 2))
     moments.insert(uniform(random, events + 1));
-  std::vector<std::uint64_t> crowded = crowded_moments(events);
-  for (std::size_t i = 0; i < kCrowded && !crowded.empty(); ++i)
-    moments.insert(crowded[uniform(random, crowded.size())]);
+  const std::vector<std::uint64_t> special = special_moments(events);
+  for (std::size_t i = 0; i < kSpecial && !special.empty(); ++i)
+    moments.insert(special[uniform(random, special.size())]);
   std::vector<State> again;
   for (const std::uint64_t moment : moments) {
     disk.go_to(moment);
