@@ -1,28 +1,30 @@
 // Checkpoints: how a commit is durable with one flush of contiguous bytes, although LMDB flushes nothing.
 //
 // The idea. A batch is put into an LMDB transaction, its changes are written to the log as one record, the log is
-// flushed, and then LMDB commits without flushing (MDB_NOSYNC): its pages reach the kernel, where all processes see them
-// and no `kill -9` takes them away, and the disk some time later, in any order. So what is on the disk of data.mdb is
-// worth nothing after a loss of power, but for one snapshot: that of the last checkpoint. From there on the log has
-// everything. Who opens a table next puts that snapshot's meta page back, and carries out the records behind it.
+// flushed, and then LMDB commits without flushing (MDB_NOSYNC): its pages reach the kernel, where all processes see
+// them and no `kill -9` takes them away, and the disk some time later, in any order. So what is on the disk of
+// data.mdb is worth nothing after a loss of power, but for one snapshot: that of the last checkpoint. From there on
+// the log has everything. Who opens a table next puts that snapshot's meta page back, and carries out the records
+// behind it.
 //
 // What keeps the snapshot whole. LMDB writes only to pages that no snapshot refers to which a reader may still see. So
 // each process holds a read transaction, the pin, while it writes. The rule is
 //
 //   (1) nobody changes anything in an LMDB transaction who has not a pin on a snapshot that is not newer than that of
-//       the newest checkpoint in the log.
+//   the newest checkpoint in the log.
 //
-// A pin protects what its own process writes, and that of no other: whoever is killed takes nothing with him that others
-// rely on. Pins that are older than need be only keep pages from being used again.
+// A pin protects what its own process writes, and that of no other: whoever is killed takes nothing with him that
+// others rely on. Pins that are older than need be only keep pages from being used again.
 //
 // A checkpoint is made under LMDB's write lock, in this order: a pin on the present snapshot; a mark with the new
-// generation in data.mdb (where LMDB has nothing); data.mdb is flushed; LMDB's meta page is copied into the log, to the
-// place of the checkpoint before the last; the log is flushed. Only then the old pin may go, and the next record
+// generation in data.mdb (where LMDB has nothing); data.mdb is flushed; LMDB's meta page is copied into the log, to
+// the place of the checkpoint before the last; the log is flushed. Only then the old pin may go, and the next record
 // overwrites the first one of the generation before.
 //
 // Who must make one before a change: a process without a pin, or whose pin is newer than the newest checkpoint; the
-// exception is a snapshot that is the checkpoint's still, which may just be pinned. And one whose pin is two generations
-// old, lest it keep pages for ever while others write. Who has nothing to write any more lets go within a second or two.
+// exception is a snapshot that is the checkpoint's still, which may just be pinned. And one whose pin is two
+// generations old, lest it keep pages for ever while others write. Who has nothing to write any more lets go within a
+// second or two.
 //
 // Case by case, while other processes go on with the table:
 //   - Killed before the record is written, or within: LMDB's transaction is gone. The place where the next record
@@ -36,20 +38,20 @@
 //   - Killed when it is written and before it is flushed: others see it, and it may not be on the disk, where the old
 //     one counts together with the first record that they would write over. So (2) who meets a checkpoint that another
 //     made flushes the log before it writes to it, be it a record or one more checkpoint.
-//   - LMDB fails to commit (the disk is full): it gives up its lock, others may write over the record, and what is still
-//     there is taken back under the lock, before anybody is told that the batch was refused.
+//   - LMDB fails to commit (the disk is full): it gives up its lock, others may write over the record, and what is
+//     still there is taken back under the lock, before anybody is told that the batch was refused.
 //   - Two who checkpoint at once do so one after the other, under LMDB's write lock.
 //   - Who only reads has no pin, writes nothing, and needs no checkpoint.
 //   - Flushing data.mdb fails: the kernel may have given up pages. The checkpoint is marked as not to be trusted, all
 //     refuse to write, and the next who is alone with the table restores it.
 //
-// Restoring. Who opens the table while nobody else has it open (the log is locked, and LMDB's own lock file is not) and
-// finds records behind the last checkpoint restores it. It does not ask why it was not closed: what looks like `kill -9`
-// may be a disk that was taken away, or set back to an older snapshot of itself. The meta page goes into both places,
-// under numbers that are not smaller than any seen in the file, so that no number ever stands for two snapshots and
-// leases in memory stay comparable. Then it pins that snapshot, carries out the records, and makes a checkpoint. Should
-// it be killed, the next one begins from the same, since (1) held for it as well; until then the checkpoint is marked as
-// not to be trusted, so that nobody joins in.
+// Restoring. Who opens the table while nobody else has it open (the log is locked, and LMDB's own lock file is not)
+// and finds records behind the last checkpoint restores it. It does not ask why it was not closed: what looks like
+// `kill -9` may be a disk that was taken away, or set back to an older snapshot of itself. The meta page goes into
+// both places, under numbers that are not smaller than any seen in the file, so that no number ever stands for two
+// snapshots and leases in memory stay comparable. Then it pins that snapshot, carries out the records, and makes a
+// checkpoint. Should it be killed, the next one begins from the same, since (1) held for it as well; until then the
+// checkpoint is marked as not to be trusted, so that nobody joins in.
 //
 // Leases in memory outlive `kill -9`. A record says which of them end with it. Those of a transaction that LMDB's meta
 // pages know as committed were ended by its maker, and the rows may be there again with newer leases; those of a later

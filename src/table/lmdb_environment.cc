@@ -333,10 +333,13 @@ Result<void> LmdbEnvironment::reserve(std::size_t bytes) const {
   Result<Extent> extent = measure();
   if (!extent) return extent.error();
   const std::size_t wanted = extent->used_bytes + bytes;
-  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some. Page by page:
-  // the kernel keeps what is written at once in one piece, and passes over all of it whenever LMDB writes a page there.
+  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some. Page by
+  // page: the kernel keeps what is written at once in one piece, and passes over all of it whenever LMDB writes a page
+  // there.
   static const std::string zeros(kPageBytes, '\0');
-  const std::size_t end = extent->file_bytes < wanted ? (wanted / kGrowthBytes + 1) * kGrowthBytes : 0;
+  std::size_t end = extent->file_bytes;
+  while (end < wanted)
+    end += kGrowthBytes;
   while (extent->file_bytes < end) {
     const ssize_t written =
         ::pwrite(extent->file, zeros.data(), zeros.size(), static_cast<off_t>(extent->file_bytes));

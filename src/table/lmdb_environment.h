@@ -1,9 +1,9 @@
 // One LMDB environment: a directory that several processes may share, opened once per process.
 //
-// Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers
-// go through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and
-// reports back when that is durable: the cost of a flush is shared by all who wait for it. What is flushed is a log, not
-// LMDB's file (lmdb_checkpoints.h). What need not survive power loss is written to memory that the processes share, where
+// Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers go
+// through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and reports back
+// when that is durable: the cost of a flush is shared by all who wait for it. What is flushed is a log, not LMDB's
+// file (lmdb_checkpoints.h). What need not survive power loss is written to memory that the processes share, where
 // that is possible (lmdb_leases.h), and costs no flush.
 #pragma once
 

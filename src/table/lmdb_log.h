@@ -1,9 +1,9 @@
-// LmdbLog: the bytes of the file `log` beside data.mdb, and the lock on it. Why it is there and who may write what when
-// stands in lmdb_checkpoints.h; docs/formats.md has the format.
+// LmdbLog: the bytes of the file `log` beside data.mdb, and the lock on it. Why it is there and who may write what
+// when stands in lmdb_checkpoints.h; docs/formats.md has the format.
 //
-// Two places for checkpoints, written by turns, then records, each behind the other. A record belongs to one checkpoint,
-// whose generation it carries; those of an older one are what is left of it. Everything has a checksum that is seeded
-// with a random number of the table, so that no bytes of a caller can pass for a record.
+// Two places for checkpoints, written by turns, then records, each behind the other. A record belongs to one
+// checkpoint, whose generation it carries; those of an older one are what is left of it. Everything has a checksum
+// that is seeded with a random number of the table, so that no bytes of a caller can pass for a record.
 //
 // All but the lock needs LMDB's write lock, or to be alone.
 #pragma once

@@ -1,9 +1,9 @@
-// DiskRecorder: what a program and LMDB within it do to the files of one folder, so that a test can rebuild what the disk
-// may hold after a loss of power.
+// DiskRecorder: what a program and LMDB within it do to the files of one folder, so that a test can rebuild what the
+// disk may hold after a loss of power.
 //
 // Linked into a program it takes the place of the system calls that write, shorten and flush files. What happens to
-// files of the watched folder is recorded in memory that children share, in order. A program may ask to be killed at one
-// of these calls, right before or right after it, or that one of them finds the disk full.
+// files of the watched folder is recorded in memory that children share, in order. A program may ask to be killed at
+// one of these calls, right before or right after it, or that one of them finds the disk full.
 #pragma once
 
 #include <cstdint>

@@ -106,7 +106,8 @@ void apply(std::uint64_t caller, int n, Content& content) {
 // Some make a checkpoint after each commit, some seldom.
 LmdbOptions options(std::uint64_t process) {
   const bool often = process % 2 == 0;
-  return {.patience = std::chrono::minutes(1),  // The machine may be busy.
+  return {.reader_check_interval = std::chrono::milliseconds(2),  // Pins of the dead help nobody.
+          .patience = std::chrono::minutes(1),                    // The machine may be busy.
           .checkpoint_bytes = often ? 32U << 10 : 1U << 20,
           .rest_interval = std::chrono::milliseconds(often ? 5 : 100000)};
 }
