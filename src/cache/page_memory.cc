@@ -46,8 +46,9 @@ void PageMemory::read_ahead_on(const boost::asio::any_io_executor& executor) {
   auto read = [weak = weak_from_this()](std::vector<ReadPointer> some) -> Task<void> {
     if (const auto self = weak.lock()) co_await self->read_again(std::move(some));
   };
+  constexpr std::size_t kPointerBytes = 256;  // One that is remembered takes more.
   reading_ahead_ = std::make_shared<ReadingAhead>(executor, isr_.clock, options_->pointer_ttl,
-                                                  options_->pointers, std::move(read));
+                                                  options_->pointer_memory / kPointerBytes, std::move(read));
 }
 
 Task<void> PageMemory::drain() {
@@ -184,8 +185,7 @@ void PageMemory::remember_read(const Page& page, Pointer& pointer, std::uint64_t
 }
 
 std::shared_ptr<PointerTrust> PageMemory::trust_of(const Pointer& pointer, const KeptPointer* before) {
-  const bool same =
-      before != nullptr && before->trust && before->has_rows_of(KeptPointer(pointer));
+  const bool same = before != nullptr && before->trust && before->has_rows_of(KeptPointer(pointer));
   if (!same) return std::make_shared<PointerTrust>(pointer.read_at);
   if (before->meta_read_at != pointer.meta_read_at) before->trust->count_anew();
   before->trust->was_read_again(pointer.read_at);

@@ -44,8 +44,7 @@ CacheStatus status_of(const Served& served, const PageAge& age, const AnswerCont
       status.forwarded = context.forwarded.value_or(Forwarded::uri_miss);
       // What the origin answered, and what became of that, only the request knows for which it was asked.
       status.collapsed = served.joined;
-      if (!served.joined)
-        status.forwarded_status = context.origin_status.value_or(served.body->status());
+      if (!served.joined) status.forwarded_status = context.origin_status.value_or(served.body->status());
       status.stored = served.as == ServedAs::miss && !served.joined;
   }
   return status;

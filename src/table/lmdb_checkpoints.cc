@@ -24,7 +24,7 @@
 namespace facetheory {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kLmdbPageBytes = 4096;
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kOldGenerations = 2;
 constexpr int kLockAttempts = 2000;
@@ -63,7 +63,7 @@ class File {
 
 std::optional<std::array<char, kMetaBytes>> read_meta(int data, std::uint64_t page) {
   std::array<char, kMetaBytes> meta{};
-  const auto at = static_cast<off_t>(page * kPageBytes);
+  const auto at = static_cast<off_t>(page * kLmdbPageBytes);
   if (::pread(data, meta.data(), meta.size(), at) != static_cast<ssize_t>(meta.size())) return std::nullopt;
   return meta;
 }
@@ -206,13 +206,13 @@ Result<void> LmdbCheckpoints::restore(int data) {
     if (!meta) return lmdb_error(MDB_INVALID, "restoring the table", directory_);
     number = std::max(number, number_at<std::uint64_t>(*meta, kTransactionAt));
   }
-  if (number_at<std::uint32_t>(newest_->meta, kPageSizeAt) != kPageBytes)
+  if (number_at<std::uint32_t>(newest_->meta, kPageSizeAt) != kLmdbPageBytes)
     return error(ErrorCode::invalid, "was made on a machine with other pages; open it there");
   last_seen_ = number;
   for (std::uint64_t one = number - 1; one <= number; ++one) {
     std::array<char, kMetaBytes> meta = newest_->meta;
     std::memcpy(meta.data() + kTransactionAt, &one, sizeof one);
-    const auto at = static_cast<off_t>(one % 2 * kPageBytes + kMetaBegins);
+    const auto at = static_cast<off_t>(one % 2 * kLmdbPageBytes + kMetaBegins);
     constexpr std::size_t kBytes = kMetaBytes - kMetaBegins;
     if (::pwrite(data, meta.data() + kMetaBegins, kBytes, at) != static_cast<ssize_t>(kBytes))
       return lmdb_error(errno, "restoring the table", directory_);
@@ -275,7 +275,7 @@ Result<void> LmdbCheckpoints::carry_out(std::string_view record, bool ends_lease
     return Result<void>();
   };
   if (Result<void> good = LogRecord::replay(record, count); !good) return good;
-  if (Result<void> good = reserve(changes * kPagesPerChange * kPageBytes + 2 * record.size()); !good)
+  if (Result<void> good = reserve(changes * kPagesPerChange * kLmdbPageBytes + 2 * record.size()); !good)
     return good;
   Result<Txn> txn = begin(0);
   if (!txn) return txn.error();
@@ -315,7 +315,7 @@ void LmdbCheckpoints::hold(Txn pin) {
 std::uint64_t LmdbCheckpoints::limit() const {
   MDB_envinfo info{};
   if (mdb_env_info(env_, &info) != 0) return least_bytes_;
-  return std::max(least_bytes_, std::min(info.me_last_pgno * kPageBytes / 8, kMostBytes));
+  return std::max(least_bytes_, std::min(info.me_last_pgno * kLmdbPageBytes / 8, kMostBytes));
 }
 
 // Where flushing fails, the kernel may have given up pages that it could not write, and LMDB's file is not to be
@@ -431,7 +431,7 @@ Result<void> LmdbCheckpoints::log(MDB_txn* txn, const LogRecord& record) {
   if (Result<void> good = log_->append(*newest_, position_, mdb_txn_id(txn), record); !good) return good;
   MDB_stat tree{};
   mdb_stat(txn, trees_.rows, &tree);
-  written_ += (record.changes() * tree.ms_depth + 4) * kPageBytes + record.bytes().size();
+  written_ += (record.changes() * tree.ms_depth + 4) * kLmdbPageBytes + record.bytes().size();
   logged_ = next.end - LmdbLog::beginning(0).end;
   return {};
 }

@@ -27,7 +27,7 @@ constexpr std::string_view kLogName = "facetheory log 1";
 constexpr std::size_t kCheckpointPlaces = 2;
 constexpr std::uint64_t kCheckpointBytes = 4096;
 constexpr std::uint64_t kRecordsAt = kCheckpointPlaces * kCheckpointBytes;
-constexpr std::uint64_t kGrowthBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLogGrowthBytes = std::uint64_t{1} << 20;
 
 // As it is in the file, in one sector.
 struct StoredCheckpoint {
@@ -222,11 +222,11 @@ LogPosition LmdbLog::behind(LogPosition position, const LogRecord& record) {
 
 // Written, not just lengthened: overwriting blocks that exist is half the price of a flush that adds some.
 Result<void> LmdbLog::reserve(LogPosition position, const LogRecord& record) {
-  static const std::string zeros(kGrowthBytes, '\0');
+  static const std::string zeros(kLogGrowthBytes, '\0');
   const Result<std::uint64_t> size = bytes();
   if (!size) return size.error();
   for (std::uint64_t at = *size; at < behind(position, record).end;) {
-    const std::uint64_t step = kGrowthBytes - at % kGrowthBytes;
+    const std::uint64_t step = kLogGrowthBytes - at % kLogGrowthBytes;
     const int code = write_all(file_, std::string_view(zeros).substr(0, step), at);
     if (code != 0) return lmdb_error(code, "growing the file log", directory_);
     at += step;

@@ -72,10 +72,10 @@ void require_judged_again(const StoreDecision& decision, int status, const Heade
   const PreparedPage page(Body{"", stored_metadata(decision, status, request)});
   const bool by_the_origin =
       decision.source != LifetimeSource::none && decision.source != LifetimeSource::route;
-  require(page.stale == decision.stale, "what may be stale is remembered");
-  require(page.granted.has_value() == by_the_origin, "whose lifetime it is, is remembered");
-  require(page.window_closed == (decision.revalidate == 0), "a window that never opened is remembered");
-  require(page.vary == decision.vary, "what it varies by is remembered");
+  require(page.stale() == decision.stale, "what may be stale is remembered");
+  require(page.granted().has_value() == by_the_origin, "whose lifetime it is, is remembered");
+  require(page.window_closed() == (decision.revalidate == 0), "a window that never opened is remembered");
+  require(page.vary() == decision.vary, "what it varies by is remembered");
 }
 
 void require_stored(const StoreDecision& decision, std::string_view method, int status,

@@ -71,14 +71,14 @@ std::string judged(const std::string& line) {
   const Review review = review_page(page, meta, judge(meta, now).state, rules, now);
   const PageAge age = age_of(page, meta, now);
   std::string use = "no";
-  if (page.variant == variant_key(page.vary, asked)) {
+  if (page.variant() == variant_key(page.vary(), asked)) {
     if (review.fresh || (review.while_stale && rules.max_stale)) {
       use = "fresh";
-    } else if (review.while_stale && page.stale.while_revalidate) {
+    } else if (review.while_stale && page.stale().while_revalidate) {
       use = "while-revalidating";
     }
   }
-  const bool after_error = age.fresh_for > 0 || (page.stale.if_error && review.on_failure);
+  const bool after_error = age.fresh_for > 0 || (page.stale().if_error && review.on_failure);
   return "1\t" + std::to_string(decision.lifetime) + "\t" + std::to_string(age.age) + "\t" + use + "\t" +
          (after_error ? "1" : "0") + "\t" + decision.reason;
 }

@@ -86,7 +86,7 @@ class FleetTest : public testing::Test {
     auto served = co_await engine.serve(std::move(request), renderer());
     ++answers_;
     if (!served) ++errors_;
-    if (served && served->body) last_body_[request_page] = served->body->bytes;
+    if (served && served->body) last_body_[request_page] = std::string(served->body->bytes());
     const Duration took = clock_.monotonic() - came;
     if (took > Duration(0)) ++waited_;
     longest_wait_ = std::max(longest_wait_, took);
