@@ -1,7 +1,6 @@
 #include "facetheory/table/lmdb_environment.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -39,9 +38,8 @@ constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
 // The table's own record: key, then "facetheory table" and the version of the byte format.
 constexpr std::string_view kFormatKey("\0format", 7);
 constexpr std::string_view kFormatName = "facetheory table ";
-constexpr int kFormatVersion = 3;
-// These have the same rows; in 1 there are no leases in memory, in 2 no log.
-constexpr std::array<std::string_view, 2> kOlderFormats = {"facetheory table 1", "facetheory table 2"};
+constexpr int kFormatVersion = 2;
+constexpr std::string_view kFormatWithoutLeases = "facetheory table 1";
 constexpr const char* kRowsTree = "rows";
 
 // The environments that are open in this process. LMDB forbids opening one twice, and an entry stays until
@@ -82,15 +80,13 @@ int touch(MDB_txn* txn, LmdbTrees trees) {
 // What one LMDB transaction does to the rows, in LMDB and in memory.
 class BatchWriter {
  public:
-  BatchWriter(MDB_txn* txn, LmdbTrees trees, const std::string& directory, LmdbLeases& leases,
-              LmdbCheckpoints& checkpoints)
+  BatchWriter(MDB_txn* txn, LmdbTrees trees, const std::string& directory, LmdbLeases& leases)
       : txn_(txn),
         trees_(trees),
         directory_(directory),
         number_(mdb_txn_id(txn)),
         leases_(leases),
-        checkpoints_(checkpoints),
-        rows_(txn, trees, directory, no_leases_, &changes_) {
+        rows_(txn, trees, directory, no_leases_) {
     leases_.begin(number_);
   }
 
@@ -125,35 +121,35 @@ class BatchWriter {
   }
 
   Result<void> write(const LmdbJob& job, const std::vector<Effect>& effects) {
-    if (!is_protected_) {
-      if (Result<void> good = checkpoints_.protect(txn_); !good) return good;
-      is_protected_ = true;
-    }
     for (std::size_t i = 0; i < effects.size(); ++i) {
       if (std::holds_alternative<Leave>(effects[i])) continue;
       const Key& key = key_of(job.items()[i]);
       const auto* store = std::get_if<Store>(&effects[i]);
       Result<void> done = store != nullptr ? rows_.put(key, store->attributes) : rows_.erase(key);
       if (!done) return done;
+      if (store != nullptr) changes_lmdb_ = true;
       growth_ += growth_of(store != nullptr ? store->attributes : Attributes(), key);
       std::string bytes = LmdbKey::of(key).bytes;
-      if (leases_.end_with(number_, bytes)) changes_.end_lease(bytes);
+      if (leases_.end_with(number_, bytes)) ends_leases_ = true;
       changed_.insert(std::move(bytes));
       changed_rows_.add(key);
     }
     return {};
   }
 
-  // Every condition failed, or there were only checks and leases, or what was to be deleted was not there.
-  bool changes_nothing() const { return changes_.empty(); }
-
-  // Makes what was written durable. The commit must follow.
-  Result<void> log() { return checkpoints_.log(txn_, changes_); }
+  // A transaction that changes nothing in LMDB has no number, and leases cannot end with it.
+  int prepare_commit() {
+    if (!ends_leases_ || changes_lmdb_) return 0;
+    changes_lmdb_ = true;
+    return touch(txn_, trees_);
+  }
 
   // Call it once the transaction is committed: until then the number may become somebody else's.
-  void note_in(RecentCommits& commits) const { commits.note(number_, changed_rows_); }
+  void note_in(RecentCommits& commits) const {
+    if (changes_lmdb_) commits.note(number_, changed_rows_);
+  }
 
-  std::size_t growth() const { return growth_; }  // How much the file may grow.
+  std::size_t growth() const { return growth_; }  // How much the file may grow; 0: nothing was written.
 
  private:
   MDB_txn* const txn_;
@@ -161,14 +157,13 @@ class BatchWriter {
   const std::string& directory_;
   const std::uint64_t number_;
   LmdbLeases& leases_;
-  LmdbCheckpoints& checkpoints_;
   const LeaseRows no_leases_;
-  LogRecord changes_;
   LmdbRows rows_;                  // Those in LMDB alone.
   std::set<std::string> changed_;  // Keys of the rows that the commit changes.
   RowSet changed_rows_;            // The same.
   std::size_t growth_ = 0;
-  bool is_protected_ = false;
+  bool ends_leases_ = false;
+  bool changes_lmdb_ = false;  // Certainly: deleting may have found nothing there.
 };
 
 }  // namespace
@@ -217,7 +212,6 @@ LmdbEnvironment::~LmdbEnvironment() {
   for (ReaderSlot& slot : readers_) {
     if (MDB_txn* txn = slot.txn.exchange(nullptr)) mdb_txn_abort(txn);
   }
-  if (checkpoints_) checkpoints_->close();
 }
 
 // LMDB maps this file, and touching a page for which the disk has no room would kill the process. To be called before
@@ -253,9 +247,6 @@ Result<void> LmdbEnvironment::check_not_emptied() const {
 
 Result<void> LmdbEnvironment::start() {
   if (Result<void> good = check_not_emptied(); !good) return good;
-  auto checkpoints = LmdbCheckpoints::open(directory_, options_.checkpoint_bytes);
-  if (!checkpoints) return checkpoints.error();
-  checkpoints_ = *std::move(checkpoints);
   MDB_env* env = nullptr;
   if (const int code = mdb_env_create(&env); code != 0)
     return lmdb_error(code, "opening the table", directory_);
@@ -277,9 +268,6 @@ Result<void> LmdbEnvironment::start() {
   if (Result<void> good = check_length(); !good) return good;
   mdb_reader_check(env, nullptr);
   if (Result<void> good = check_format(); !good) return good;
-  const auto grow = [this](std::size_t bytes) { return reserve(bytes + kGrowthBytes); };
-  if (Result<void> good = checkpoints_->start(env, trees_, *leases_, grow); !good) return good;
-  next_reader_check_ = std::chrono::steady_clock::now() + options_.reader_check_interval;
   writer_ = std::thread([this] { write_until_stopped(); });
   return {};
 }
@@ -320,7 +308,7 @@ std::optional<DiskUse> LmdbEnvironment::disk_use() {
     if (::stat((directory_ + name).c_str(), &status) == 0)
       fixed += static_cast<std::uint64_t>(status.st_size);
   }
-  DiskUse use{.used = fixed, .occupied = fixed + extent->file_bytes + checkpoints_->log_bytes()};
+  DiskUse use{.used = fixed, .occupied = fixed + extent->file_bytes};
   for (const MDB_dbi tree : {trees_.rows, trees_.leases}) {
     MDB_stat stat{};
     if (mdb_stat(reader.txn(), tree, &stat) != 0) return std::nullopt;
@@ -333,14 +321,9 @@ Result<void> LmdbEnvironment::reserve(std::size_t bytes) const {
   Result<Extent> extent = measure();
   if (!extent) return extent.error();
   const std::size_t wanted = extent->used_bytes + bytes;
-  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some. Page by
-  // page: the kernel keeps what is written at once in one piece, and passes over all of it whenever LMDB writes a page
-  // there.
-  static const std::string zeros(kPageBytes, '\0');
-  std::size_t end = extent->file_bytes;
-  while (end < wanted)
-    end += kGrowthBytes;
-  while (extent->file_bytes < end) {
+  // Written, not just allocated: overwriting blocks that exist is half the price of a flush that adds some.
+  static const std::string zeros(kGrowthBytes, '\0');
+  while (extent->file_bytes < wanted) {
     const ssize_t written =
         ::pwrite(extent->file, zeros.data(), zeros.size(), static_cast<off_t>(extent->file_bytes));
     if (written <= 0) return lmdb_error(written < 0 ? errno : ENOSPC, "growing the file", directory_);
@@ -370,8 +353,8 @@ Result<void> LmdbEnvironment::check_format() {
       return Error{ErrorCode::invalid,
                    "lmdb:" + directory_ + " holds an LMDB file of another program; choose another directory"};
     }
-    if (code == 0 && std::find(kOlderFormats.begin(), kOlderFormats.end(), stored) != kOlderFormats.end()) {
-      if (Result<void> good = check_unused(stored.substr(kFormatName.size())); !good) return good;
+    if (code == 0 && stored == kFormatWithoutLeases) {
+      if (Result<void> good = check_unused(); !good) return good;
       if (Result<void> good = reserve(kGrowthBytes); !good) return good;
       code = touch(begun, trees_);
     } else if (code == 0 && stored != current) {
@@ -395,13 +378,19 @@ Result<void> LmdbEnvironment::check_format() {
   return {};
 }
 
-Result<void> LmdbEnvironment::check_unused(std::string_view format) const {
-  const long other = checkpoints_->other_process();
+Result<void> LmdbEnvironment::check_unused() const {
+  // A line for each reader, that of its process first; titles above.
+  const auto note = [](const char* line, void* context) {
+    const long process = std::strtol(line, nullptr, 10);
+    if (process > 0 && process != ::getpid()) *static_cast<long*>(context) = process;
+    return 0;
+  };
+  long other = 0;
+  mdb_reader_list(env_.get(), note, &other);
   if (other == 0) return {};
   return Error{ErrorCode::unavailable,
-               "lmdb:" + directory_ + " is in format " + std::string(format) + " and in use by process " +
-                   std::to_string(other) +
-                   " of an older program, which would not see all that this one writes; stop it first"};
+               "lmdb:" + directory_ + " is in format 1 and in use by process " + std::to_string(other) +
+                   " of an older program, which would not see leases of this one; stop it first"};
 }
 
 LmdbEnvironment::Reader::Reader(LmdbEnvironment& environment)
@@ -470,33 +459,23 @@ void LmdbEnvironment::submit(std::unique_ptr<LmdbJob> job) {
 }
 
 void LmdbEnvironment::write_until_stopped() {
+  auto next_reader_check = std::chrono::steady_clock::now() + options_.reader_check_interval;
   std::unique_lock lock(mutex_);
   while (true) {
-    const auto next = checkpoints_->has_pin() ? std::min(next_reader_check_, next_rest_) : next_reader_check_;
-    wake_.wait_until(lock, next, [this] { return stopping_ || !queue_.empty(); });
+    wake_.wait_until(lock, next_reader_check, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty() && stopping_) return;
     Batch batch = take_batch();
     lock.unlock();
     if (!batch.empty()) {
       const std::size_t jobs = batch.size();
       run(std::move(batch));
-      checkpoints_->keep_short();
       linger(jobs);
     }
-    look_around();
+    if (std::chrono::steady_clock::now() >= next_reader_check) {
+      mdb_reader_check(env_.get(), nullptr);
+      next_reader_check = std::chrono::steady_clock::now() + options_.reader_check_interval;
+    }
     lock.lock();
-  }
-}
-
-void LmdbEnvironment::look_around() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now >= next_reader_check_) {
-    mdb_reader_check(env_.get(), nullptr);
-    next_reader_check_ = now + options_.reader_check_interval;
-  }
-  if (now >= next_rest_) {
-    if (checkpoints_->has_pin()) checkpoints_->rest();
-    next_rest_ = now + options_.rest_interval;
   }
 }
 
@@ -548,13 +527,10 @@ Result<void> LmdbEnvironment::check_place() {
     mdb_filehandle_t file{};
     struct stat ours{};
     struct stat theirs{};
-    struct stat log{};
     const bool is_known = mdb_env_get_fd(env_.get(), &file) == 0 && ::fstat(file, &ours) == 0;
-    const bool is_there =
-        ::stat(path.c_str(), &theirs) == 0 && ::stat((directory_ + "/log").c_str(), &log) == 0;
+    const bool is_there = ::stat(path.c_str(), &theirs) == 0;
     const bool is_gone = !is_there && (errno == ENOENT || errno == ENOTDIR);
-    const bool is_another = is_there && (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino ||
-                                         log.st_ino != checkpoints_->log_inode());
+    const bool is_another = is_there && (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
     is_displaced_ = is_known && (is_gone || is_another);
   }
   if (!is_displaced_) return {};
@@ -580,13 +556,17 @@ void LmdbEnvironment::refuse_the_late(Batch& batch) const {
 
 Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
   if (Result<void> good = check_place(); !good) return good.error();
+  const bool durable = std::any_of(batch.begin(), batch.end(), [](const std::unique_ptr<LmdbJob>& job) {
+    return job->durability() == Durability::machine;
+  });
+  mdb_env_set_flags(env_.get(), MDB_NOMETASYNC, durable ? 0 : 1);
   MDB_txn* begun = nullptr;
   if (const int code = mdb_txn_begin(env_.get(), nullptr, 0, &begun); code != 0) {
     return lmdb_error(code, "beginning a write", directory_);
   }
   Txn txn(begun);
   refuse_the_late(batch);
-  BatchWriter writer(begun, trees_, directory_, *leases_, *checkpoints_);
+  BatchWriter writer(begun, trees_, directory_, *leases_);
   Outcomes outcomes;
   for (auto job = batch.begin(); job != batch.end();) {
     Result<Judgement> judgement = writer.judge(**job);
@@ -606,13 +586,11 @@ Result<LmdbEnvironment::Outcomes> LmdbEnvironment::commit(Batch& batch) {
     }
     ++job;
   }
-  if (writer.changes_nothing()) return outcomes;
+  if (writer.growth() == 0) return outcomes;  // Every condition failed, or there were only checks and leases.
   if (Result<void> good = reserve(writer.growth() + kGrowthBytes); !good) return good.error();
-  if (Result<void> good = writer.log(); !good) return good.error();
-  if (const int code = mdb_txn_commit(txn.release()); code != 0) {
-    if (Result<void> good = checkpoints_->take_back(); !good) return good.error();
-    return lmdb_error(code, "committing a write", directory_);
-  }
+  int code = writer.prepare_commit();
+  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code != 0) return lmdb_error(code, "committing a write", directory_);
   writer.note_in(commits_);
   return outcomes;
 }

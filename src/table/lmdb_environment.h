@@ -1,10 +1,11 @@
 // One LMDB environment: a directory that several processes may share, opened once per process.
 //
-// Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers go
-// through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and reports back
-// when that is durable: the cost of a flush is shared by all who wait for it. What is flushed is a log, not LMDB's
-// file (lmdb_checkpoints.h). What need not survive power loss is written to memory that the processes share, where
-// that is possible (lmdb_leases.h), and costs no flush.
+// Reads run on the calling thread, in a read transaction that never outlives the call. Writes of all callers
+// go through one writer thread, which takes whatever has queued up, runs it in one LMDB transaction, and
+// reports back when that is durable: the cost of a flush is shared by all who wait for it. What need not survive power
+// loss is written to memory that the processes share, where that is possible (lmdb_leases.h), and costs no flush; a
+// batch in which nothing else is left is committed without the sync of LMDB's meta page, so that losing power may lose
+// the last such transaction and never more.
 #pragma once
 
 #include <array>
@@ -24,7 +25,6 @@
 #include "facetheory/base/disk_use.h"
 #include "facetheory/base/open_file.h"
 #include "facetheory/base/result.h"
-#include "facetheory/table/lmdb_checkpoints.h"
 #include "facetheory/table/lmdb_leases.h"
 #include "facetheory/table/lmdb_options.h"
 #include "facetheory/table/lmdb_rows.h"
@@ -132,8 +132,8 @@ class LmdbEnvironment {
   Result<void> check_length() const;
   Result<void> check_not_emptied() const;
   Result<void> check_format();
-  // No other process has the table open.
-  Result<void> check_unused(std::string_view format) const;
+  // No other process reads the table.
+  Result<void> check_unused() const;
   // Lengthens the file ahead of what a commit may add to it (see check_length).
   Result<void> reserve(std::size_t bytes) const;
 
@@ -145,7 +145,6 @@ class LmdbEnvironment {
   // others queue up behind it.
   void linger(std::size_t jobs) const;
   Batch take_batch();  // The caller holds mutex_.
-  void look_around();
   void run(Batch batch);
   // The file that is open is still the one in the directory. Asks the file system at most once in a while.
   Result<void> check_place();
@@ -158,8 +157,6 @@ class LmdbEnvironment {
   // Constant after open().
   const std::string directory_;
   const LmdbOptions options_;
-  std::unique_ptr<LmdbCheckpoints>
-      checkpoints_;  // After open(), the writer's. It keeps others out until LMDB is closed.
   std::unique_ptr<MDB_env, Deleter> env_;
   std::shared_ptr<const OpenFile> file_;
   LmdbTrees trees_;
@@ -170,8 +167,6 @@ class LmdbEnvironment {
 
   // Only the writer's thread touches these.
   std::chrono::steady_clock::time_point next_place_check_;
-  std::chrono::steady_clock::time_point next_reader_check_;
-  std::chrono::steady_clock::time_point next_rest_;
   bool is_displaced_ = false;
 
   std::mutex mutex_;

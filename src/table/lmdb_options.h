@@ -1,9 +1,8 @@
-// How often an embedded table checks what other processes may have done to it, and makes a checkpoint. The defaults are
-// for everybody; tests want them shorter.
+// How often an embedded table checks what other processes may have done to it. The defaults are for everybody;
+// tests want them shorter.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 
 namespace facetheory {
 
@@ -15,10 +14,6 @@ struct LmdbOptions {
   // A write that has waited for so long before it could begin is not made any more, and is `unavailable`: another
   // process has held the writer's lock, and whoever asked has given up, or has asked again.
   std::chrono::milliseconds patience{2000};
-  // So much is written at least between two checkpoints (lmdb_checkpoints.h), in bytes of the log or of LMDB's pages.
-  std::uint64_t checkpoint_bytes = std::uint64_t{4} << 20;
-  // How often a table that is not written any more is asked whether it can make a checkpoint.
-  std::chrono::milliseconds rest_interval{1000};
 };
 
 }  // namespace facetheory

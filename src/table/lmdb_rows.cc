@@ -151,7 +151,6 @@ Result<void> LmdbRows::write_record(MDB_dbi tree, std::string_view key, std::str
   if (const int code = mdb_put(txn_, tree, &key_val, &value, 0); code != 0) {
     return lmdb_error(code, "writing a row", directory_);
   }
-  changes_->put(kind_of(tree), key, record);
   return {};
 }
 
@@ -262,7 +261,6 @@ Result<void> LmdbRows::erase_record(MDB_dbi tree, std::string_view key) {
   MDB_val key_val = to_val(key);
   const int code = mdb_del(txn_, tree, &key_val, nullptr);
   if (code != 0 && code != MDB_NOTFOUND) return lmdb_error(code, "deleting a row", directory_);
-  if (code == 0) changes_->erase(kind_of(tree), key);
   return {};
 }
 

@@ -18,7 +18,6 @@
 #include "facetheory/base/result.h"
 #include "facetheory/table/lmdb_keys.h"
 #include "facetheory/table/lmdb_leases.h"
-#include "facetheory/table/lmdb_log.h"
 #include "facetheory/table/operations.h"
 
 namespace facetheory {
@@ -36,11 +35,9 @@ struct LmdbTrees {
 
 class LmdbRows {
  public:
-  // All of them must outlive this object. `leases` are those of the same moment among the rows that are read here. What
-  // is changed is added to `changes`, which reading does not need.
-  LmdbRows(MDB_txn* txn, LmdbTrees trees, const std::string& directory, const LeaseRows& leases,
-           LogRecord* changes = nullptr)
-      : txn_(txn), trees_(trees), directory_(directory), leases_(leases), changes_(changes) {}
+  // All of them must outlive this object. `leases` are those of the same moment among the rows that are read here.
+  LmdbRows(MDB_txn* txn, LmdbTrees trees, const std::string& directory, const LeaseRows& leases)
+      : txn_(txn), trees_(trees), directory_(directory), leases_(leases) {}
 
   // What is stored under a key that is no list's.
   static std::string record_of(const LmdbKey& where, const Key& key, const Attributes& attributes);
@@ -62,9 +59,6 @@ class LmdbRows {
 
  private:
   MDB_dbi tree_of(const Key& key) const { return key.sk == "LOCK" ? trees_.leases : trees_.rows; }
-  LogRecord::Tree kind_of(MDB_dbi tree) const {
-    return tree == trees_.leases ? LogRecord::Tree::leases : LogRecord::Tree::rows;
-  }
   // The record under the key without its checksum, which was right; empty: there is none.
   Result<std::optional<std::string_view>> read_record(MDB_dbi tree, std::string_view key) const;
   Result<void> write_record(MDB_dbi tree, std::string_view key, std::string_view record);
@@ -85,7 +79,6 @@ class LmdbRows {
   LmdbTrees trees_;
   const std::string& directory_;
   const LeaseRows& leases_;
-  LogRecord* const changes_;
 };
 
 }  // namespace facetheory

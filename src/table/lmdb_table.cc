@@ -123,12 +123,8 @@ Task<Result<TableDescription>> LmdbTable::describe() {
   if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().rows, &rows);
   if (code == 0) code = mdb_stat(reader.txn(), environment_->trees().leases, &leases);
   if (code != 0) co_return lmdb_error(code, "describing the table", environment_->directory());
-  // The table's own records, format and large tree and the log's place, are not rows; a list of overlong keys counts as
-  // one.
-  MDB_val own = to_val(kLogKey);
-  MDB_val place{};
-  const bool has_place = mdb_get(reader.txn(), environment_->trees().leases, &own, &place) == 0;
-  description.items = rows.ms_entries + leases.ms_entries - (has_place ? 3 : 2);
+  // The table's own two records, format and large tree, are not rows; a list of overlong keys counts as one.
+  description.items = rows.ms_entries + leases.ms_entries - 2;
   for (const auto& [key, record] : reader.leases()) {
     MDB_val bytes = to_val(key);
     MDB_val value{};
