@@ -28,8 +28,8 @@ class Clock {
   // cancelled, in Asio's way.
   virtual Task<bool> wait_for(Duration duration) = 0;
 
-  // The same until somebody wakes `waker`. False: so it was, or it was cancelled. This one waits by wait_for(), and costs
-  // many times as much as a wait does; a clock may know better.
+  // The same until somebody wakes `waker`. False: so it was, or it was cancelled. This one waits by wait_for(), and
+  // costs many times as much as a wait does; a clock may know better.
   virtual Task<bool> wait_until_woken(Duration limit, Waker& waker);
 
   // The same as wait_for() for whoever would not go on then: throws boost::system::system_error(operation_aborted).

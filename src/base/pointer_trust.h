@@ -9,11 +9,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
 #include "facetheory/base/clock.h"
 
 namespace facetheory {
 
-class PointerTrust {
+// It counts by itself who shares it: there may be a million, and a pointer to one is half as large then.
+class PointerTrust : public boost::intrusive_ref_counter<PointerTrust> {
  public:
   explicit PointerTrust(Duration read_at) : read_at_(read_at.count()) {}
 

@@ -184,9 +184,9 @@ void PageMemory::remember_read(const Page& page, Pointer& pointer, std::uint64_t
   if (reading_ahead_) reading_ahead_->note({page, std::move(given), pointer.trust, pointer.read_at});
 }
 
-std::shared_ptr<PointerTrust> PageMemory::trust_of(const Pointer& pointer, const KeptPointer* before) {
+boost::intrusive_ptr<PointerTrust> PageMemory::trust_of(const Pointer& pointer, const KeptPointer* before) {
   const bool same = before != nullptr && before->trust && before->has_rows_of(KeptPointer(pointer));
-  if (!same) return std::make_shared<PointerTrust>(pointer.read_at);
+  if (!same) return boost::intrusive_ptr<PointerTrust>(new PointerTrust(pointer.read_at));
   if (before->meta_read_at != pointer.meta_read_at) before->trust->count_anew();
   before->trust->was_read_again(pointer.read_at);
   return before->trust;

@@ -123,7 +123,7 @@ class PageMemory : public std::enable_shared_from_this<PageMemory> {
   void remember_read(const Page& page, Pointer& pointer, std::uint64_t distrusted,
                      std::vector<std::string> given);
   // What it is trusted by, with `before` remembered of the page until now; null: nothing was.
-  static std::shared_ptr<PointerTrust> trust_of(const Pointer& pointer, const KeptPointer* before);
+  static boost::intrusive_ptr<PointerTrust> trust_of(const Pointer& pointer, const KeptPointer* before);
   Task<void> read_again(std::vector<ReadPointer> some);
   std::uint64_t distrusted() const;
   Error unreadable(Error error);  // Counted.

@@ -24,7 +24,7 @@ struct Pointer {
   Duration meta_read_at{0};  // META by itself.
   // Shared with the answers that are remembered because of it, where the table is asked over a network. Null there: it
   // must be read before it is believed again.
-  std::shared_ptr<PointerTrust> trust = {};
+  boost::intrusive_ptr<PointerTrust> trust = {};
 
   friend bool operator==(const Pointer&, const Pointer&) = default;
 };
@@ -40,7 +40,7 @@ class KeptPointer {
 
   Duration read_at{0};
   Duration meta_read_at{0};
-  std::shared_ptr<PointerTrust> trust = {};
+  boost::intrusive_ptr<PointerTrust> trust = {};
 
   // What it takes of memory besides itself.
   std::size_t memory() const {

@@ -28,7 +28,7 @@ namespace facetheory {
 struct ReadPointer {
   Page page;
   std::vector<std::string> given_tags = {};  // Whoever asked for it gave these.
-  std::shared_ptr<PointerTrust> trust;
+  boost::intrusive_ptr<PointerTrust> trust;
   Duration read_at{0};  // The trust's, when it was noted.
 };
 

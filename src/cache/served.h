@@ -43,7 +43,7 @@ struct Served {
   std::int64_t retry_at = 0;  // Where it failed: nobody renders before, in seconds since 1970; 0: not known.
   Duration known_at{0};       // Where it is a hit: when its pointer was read; monotonic.
   // Where it is a hit: since when its pointer is known at any later moment (pointer_trust.h). May be null.
-  std::shared_ptr<PointerTrust> trust = {};
+  boost::intrusive_ptr<PointerTrust> trust = {};
   bool no_room = false;  // Where it is live: it is known already that it will not be stored.
   bool joined = false;   // Rendered, but not for this request, which has only waited for it.
 };

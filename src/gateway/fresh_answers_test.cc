@@ -111,11 +111,11 @@ class FreshAnswersFromAfar : public FreshAnswers {
   FreshAnswersFromAfar() : FreshAnswers(1s) {}
 
   // By an answer for which the page was looked up once.
-  std::shared_ptr<PointerTrust> put_at_hand() {
+  boost::intrusive_ptr<PointerTrust> put_at_hand() {
     rendered_again();
     auto answer = rendered_again();
     if (!answer || !answer->page.trust) throw std::runtime_error("the answer tells of no pointer");
-    std::shared_ptr<PointerTrust> trust = answer->page.trust;
+    boost::intrusive_ptr<PointerTrust> trust = answer->page.trust;
     take_to_the_front(std::move(answer));
     return trust;
   }

@@ -33,7 +33,7 @@ struct KeptAnswer {
   std::uint16_t file = 0;   // Which of those where bodies lie.
 
   Duration known_at{0};
-  std::shared_ptr<PointerTrust> trust = {};
+  boost::intrusive_ptr<PointerTrust> trust = {};
   std::uint64_t table_version = 0;  // If has_version.
   std::uint64_t forgets = 0;
   std::uint64_t stamp = 0;  // If has_stamp.
@@ -73,7 +73,7 @@ struct KeptAnswer {
   }
 };
 
-static_assert(sizeof(KeptAnswer) <= 144);
+static_assert(sizeof(KeptAnswer) <= 136);
 
 // What it takes of memory under that key, all that is its own included. About.
 inline std::size_t memory_of(std::string_view key, const KeptAnswer& kept) {

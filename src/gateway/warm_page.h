@@ -55,7 +55,7 @@ struct WarmPage : WarmFacts {
   bool fixed = false;           // They are of FixedBytes.
 
   // Since when its pointer is known by now, where one page alone decided on the answer. Null: since known_at.
-  std::shared_ptr<PointerTrust> trust = {};
+  boost::intrusive_ptr<PointerTrust> trust = {};
 
   // The same bytes where they are stored, for when the body is not in memory any more.
   std::optional<StoredBytes> on_disk = {};

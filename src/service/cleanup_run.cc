@@ -20,6 +20,10 @@ void CleanupRun::end() {
   ended_.set();
 }
 
+Task<bool> CleanupRun::pause(Duration length) {
+  return ended_.wait(parts.isr.clock, length);
+}
+
 Task<bool> CleanupRun::settle_whether_to_delete() {
   if (asked_at_ && now() - *asked_at_ < kAskAgain) co_return partners_.may_delete();
   asked_at_ = now();

@@ -38,7 +38,7 @@ class CleanupRun {
   bool has_ended() const { return stop_source_.stop_requested(); }
   std::stop_token ending() const { return stop_source_.get_token(); }
   // Waits that long. True: the cleanup is to end.
-  Task<bool> pause(Duration length) { return ended_.wait(parts.isr.clock, length); }
+  Task<bool> pause(Duration length);
 
   // Settles whether table and bodies belong together, so that bodies may be removed. Asks the stores, and introduces
   // them, once a minute at most: somebody may have given the bodies to another table meanwhile.

@@ -184,8 +184,9 @@ def the_limit_of_memory_is_that_of_what_is_counted(cli):
     cli.file("facetheory.toml", (ORIGIN + 'memory = "16 MiB"\n').encode())
     with Gateway(cli, admin="127.0.0.1:0") as gateway:
         metrics = gateway.asks_admin("/metrics")[1]
-    # All but the eighths of lent pages and of pointers, as long as no answer is ready.
-    same(f'facetheory_memory_limit_bytes{{kind="pages"}} {12 << 20}' in metrics, True)
+    # All but what answers, lent pages and pointers may come to need within a second, as long as there are none.
+    limit = (16 << 20) - 3 * ((16 << 20) // 128)
+    same(f'facetheory_memory_limit_bytes{{kind="pages"}} {limit}' in metrics, True)
 
 
 def connections_that_the_end_cuts_are_counted(cli):

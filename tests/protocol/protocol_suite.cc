@@ -35,40 +35,25 @@ ProtocolStores open_files(Clock&) {
   return stores;
 }
 
-// One table for all cases: each has a page of its own.
-std::shared_ptr<Table> dynamodb_table() {
-  static const std::shared_ptr<Table> table = [] {
-    Platform platform;
-    platform.environment = Environment(aws_variables("dynamodb", shared_dynamodb_local()));
-    auto made = opened(open_table("dynamodb:protocol", executor(), std::move(platform)));
+ProtocolStores open_aws(Clock&) {
+  static const FaultProxy s3("s3", shared_s3_server().endpoint());  // It knows the test credentials.
+  auto variables = aws_variables("dynamodb", shared_dynamodb_local());
+  variables.merge(aws_variables("s3", s3.endpoint()));
+  Platform platform;
+  platform.environment = Environment(variables);
+  static std::atomic<int> count = 0;
+  const std::string name = "protocol-" + std::to_string(++count);
+  ProtocolStores stores;
+  // One table for all cases: each has a page of its own.
+  static const std::shared_ptr<Table> table = [&] {
+    auto made = opened(open_table("dynamodb:protocol", executor(), platform));
     if (auto created = run(made->create()); !created) throw std::runtime_error(to_string(created.error()));
     return made;
   }();
-  return table;
-}
-
-std::shared_ptr<BodyStore> s3_bodies(const std::string& bucket, Environment environment) {
-  static std::atomic<int> count = 0;
-  Platform platform;
-  platform.environment = std::move(environment);
-  const std::string uri = "s3://" + bucket + "/protocol-" + std::to_string(++count);
-  return opened(open_bodies(uri, executor(), std::move(platform)));
-}
-
-ProtocolStores open_aws(Clock&) {
-  static const FaultProxy s3("s3", shared_s3_server().endpoint());  // It knows the test credentials.
-  Environment environment(aws_variables("s3", s3.endpoint()));
-  return {{}, dynamodb_table(), s3_bodies(shared_s3_server().bucket(), std::move(environment))};
-}
-
-// An S3 that honours `If-None-Match: *` by itself. Its DynamoDB will not do (conformance/table_backends.cc).
-ProtocolStores open_moto(Clock&) {
-  static const bool made = [] {
-    shared_moto().make_bucket("protocol");
-    return true;
-  }();
-  (void)made;
-  return {{}, dynamodb_table(), s3_bodies("protocol", shared_moto().environment())};
+  stores.table = table;
+  stores.bodies =
+      opened(open_bodies("s3://" + shared_s3_server().bucket() + "/" + name, executor(), platform));
+  return stores;
 }
 
 ProtocolBackend with_faults(ProtocolBackend backend) {
@@ -149,9 +134,8 @@ const std::vector<ProtocolBackend>& protocol_backends() {
     const ProtocolBackend memory{"memory", false, open_memory};
     const ProtocolBackend files{"lmdb", false, open_files};
     const ProtocolBackend aws{"dynamodb", false, open_aws};
-    const ProtocolBackend moto{"dynamodb_and_moto", false, open_moto};
-    return std::vector<ProtocolBackend>{
-        memory, files, aws, moto, with_faults(memory), with_faults(files), with_faults(aws)};
+    return std::vector<ProtocolBackend>{memory,          files, aws, with_faults(memory), with_faults(files),
+                                        with_faults(aws)};
   }();
   return all;
 }
