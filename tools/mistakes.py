@@ -27,7 +27,7 @@ def protocol(names):
 
 
 GATEWAY_LOOP = (("src/gateway/gateway_test", "--gtest_filter=GatewayDeathTest*"),)
-FLEET = (("tests/fleet_test", "--gtest_filter=-*Formulas*"),)
+FLEET = (("tests/fleet_test", "--gtest_filter=FleetTest*"),)
 LOOP_CONNECTION = (("src/server/server_test", "--gtest_filter=LoopConnectionDeathTest*"),)
 
 
