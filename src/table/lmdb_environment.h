@@ -126,9 +126,9 @@ class LmdbEnvironment {
 
   Result<void> start();
   Result<Extent> measure() const;
-  // A file shorter than what LMDB has written was cut off, and reading it would be fatal.
   int reserve_lock_file() const;
   void remove_unfinished_file() const;
+  // A file shorter than what LMDB has written was cut off, and reading it would be fatal.
   Result<void> check_length() const;
   Result<void> check_not_emptied() const;
   Result<void> check_format();
