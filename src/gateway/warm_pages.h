@@ -71,9 +71,9 @@ class WarmPages {
   // The same for a page that was looked up and sealed on another loop, for the same site.
   void remember_from_elsewhere(const WarmKey& key, const std::vector<std::string>& vary, WarmPage page);
 
-  // Null: nothing is known, or it may not be true any more. Otherwise the page; until the next call. Asking changes what
-  // is in memory, and no answer: what is outdated is forgotten, what was spilled comes back and another may be spilled
-  // for it, and what was found out for that second is noted. `now`: in seconds since 1970.
+  // Null: nothing is known, or it may not be true any more. Otherwise the page; until the next call. Asking changes
+  // what is in memory, and no answer: what is outdated is forgotten, what was spilled comes back and another may be
+  // spilled for it, and what was found out for that second is noted. `now`: in seconds since 1970.
   KeptAnswer* find(const WarmKey& key, std::int64_t now);
   // The answer's head for that second, of the page that was found last; until the next call.
   std::string_view head_of(const KeptAnswer& page, std::int64_t now);
