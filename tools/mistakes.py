@@ -556,7 +556,7 @@ MISTAKES = [
     Mistake(
         "trusting an answer whose pointer was found changed",
         "cache/page_memory.cc",
-        "before->trust && before->has_rows_of(KeptPointer(pointer));",
+        "before->trust && before->has_rows_of(pointer);",
         "before->trust;",
         (("src/gateway/gateway_test", "--gtest_filter=FreshAnswersFromAfar*"),),
     ),

@@ -172,20 +172,22 @@ void PageMemory::remember_read(const Page& page, Pointer& pointer, std::uint64_t
       pointers_.erase(packed);
       return;
     }
+    KeptPointer kept(pointer);
     if (distrusted != distrusted_) {
       // Some page was distrusted meanwhile, perhaps this one.
-      KeptPointer& kept = remember(page.pk, pointer);
       kept.read_at = kept.meta_read_at = kLongAgo;
+      remember(packed, pointer.meta, std::move(kept));
       return;
     }
-    if (is_far_) pointer.trust = trust_of(pointer, pointers_.look_at(packed));
-    remember(page.pk, pointer);
+    if (is_far_) pointer.trust = kept.trust = trust_of(kept, pointers_.look_at(packed));
+    remember(packed, pointer.meta, std::move(kept));
   }
   if (reading_ahead_) reading_ahead_->note({page, std::move(given), pointer.trust, pointer.read_at});
 }
 
-boost::intrusive_ptr<PointerTrust> PageMemory::trust_of(const Pointer& pointer, const KeptPointer* before) {
-  const bool same = before != nullptr && before->trust && before->has_rows_of(KeptPointer(pointer));
+boost::intrusive_ptr<PointerTrust> PageMemory::trust_of(const KeptPointer& pointer,
+                                                        const KeptPointer* before) {
+  const bool same = before != nullptr && before->trust && before->has_rows_of(pointer);
   if (!same) return boost::intrusive_ptr<PointerTrust>(new PointerTrust(pointer.read_at));
   if (before->meta_read_at != pointer.meta_read_at) before->trust->count_anew();
   before->trust->was_read_again(pointer.read_at);
@@ -325,29 +327,29 @@ void PageMemory::became_current(const std::string& pk, MetaRow meta) {
   const std::lock_guard lock(mutex_);
   transient_.erase(pk);
   deferred_.erase(pk);
-  remember(pk, Pointer{std::move(meta), {}, kLongAgo, kLongAgo});
+  const Pointer pointer{std::move(meta), {}, kLongAgo, kLongAgo};
+  remember(packed_text(pk), pointer.meta, KeptPointer(pointer));
 }
 
-KeptPointer& PageMemory::remember(const std::string& pk, const Pointer& pointer) {
-  const std::string packed = packed_text(pk);
+void PageMemory::remember(const std::string& packed, const std::optional<MetaRow>& meta,
+                          KeptPointer pointer) {
   const KeptPointer* kept = pointers_.look_at(packed);
-  KeptPointer kept_from_now(pointer);
-  if (kept != nullptr && kept->has_rows_of(kept_from_now)) {
+  if (kept != nullptr && kept->has_rows_of(pointer)) {
     // Most are read again as they were: their memory stays where it is.
     KeptPointer& same = *pointers_.find(packed);
     same.read_at = pointer.read_at;
     same.meta_read_at = pointer.meta_read_at;
-    same.trust = pointer.trust;
-    return same;
+    same.trust = std::move(pointer.trust);
+    return;
   }
   const std::optional<MetaRow> before = kept != nullptr ? kept->pointer().meta : std::nullopt;
-  if (before && pointer.meta) {
+  if (before && meta) {
     // An eventual read may still see the older one: what is newer stays.
-    const bool replaced = before->generated_at < pointer.meta->generated_at;
-    if (replaced && before->s3_key != pointer.meta->s3_key) bodies_.erase(before->s3_key);
+    const bool replaced = before->generated_at < meta->generated_at;
+    if (replaced && before->s3_key != meta->s3_key) bodies_.erase(before->s3_key);
   }
-  const std::size_t cost = pointers_.memory_of_one(packed.size()) + kept_from_now.memory();
-  return pointers_.put(packed, std::move(kept_from_now), cost);
+  const std::size_t cost = pointers_.memory_of_one(packed.size()) + pointer.memory();
+  pointers_.put(packed, std::move(pointer), cost);
 }
 
 void PageMemory::distrust(const std::string& pk) {

@@ -123,7 +123,7 @@ class PageMemory : public std::enable_shared_from_this<PageMemory> {
   void remember_read(const Page& page, Pointer& pointer, std::uint64_t distrusted,
                      std::vector<std::string> given);
   // What it is trusted by, with `before` remembered of the page until now; null: nothing was.
-  static boost::intrusive_ptr<PointerTrust> trust_of(const Pointer& pointer, const KeptPointer* before);
+  static boost::intrusive_ptr<PointerTrust> trust_of(const KeptPointer& pointer, const KeptPointer* before);
   Task<void> read_again(std::vector<ReadPointer> some);
   std::uint64_t distrusted() const;
   Error unreadable(Error error);  // Counted.
@@ -132,7 +132,8 @@ class PageMemory : public std::enable_shared_from_this<PageMemory> {
   // The same, eventually consistent, and together with others where that is worth it.
   Task<Result<std::vector<std::optional<Item>>>> ask_with_others(std::vector<Key> keys);
   // Remembers it, and drops the body of the page that it replaces, for which hardly anybody will ask. Locked.
-  KeptPointer& remember(const std::string& pk, const Pointer& pointer);
+  // `packed`: the pk. `meta`: what the pointer says.
+  void remember(const std::string& packed, const std::optional<MetaRow>& meta, KeptPointer pointer);
 
   // Constant after construction.
   const std::shared_ptr<StoreGuards> guards_;

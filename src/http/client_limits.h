@@ -1,5 +1,5 @@
 // ClientLimits: what a server takes of one client, and of all of them. The configuration says it (site/config.h), and
-// the server holds to it (server/server_limits.h).
+// the server holds to it (server/http_server.h).
 #pragma once
 
 #include <chrono>

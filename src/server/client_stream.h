@@ -15,16 +15,16 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include "facetheory/http/client_limits.h"
 #include "facetheory/server/client_socket.h"
 #include "facetheory/server/loop_connection.h"
-#include "facetheory/server/server_limits.h"
 
 namespace facetheory {
 
 struct ClientStream {
   using Moment = LoopConnection::Moment;
 
-  ClientStream(std::shared_ptr<const ServerLimits> its_limits, const boost::asio::any_io_executor& executor,
+  ClientStream(std::shared_ptr<const ClientLimits> its_limits, const boost::asio::any_io_executor& executor,
                int native, boost::asio::ip::tcp protocol)
       : limits(std::move(its_limits)), socket(executor, native, protocol) {}
 
@@ -34,7 +34,7 @@ struct ClientStream {
     write_deadline = std::chrono::steady_clock::now() + limits->write_timeout;
   }
 
-  const std::shared_ptr<const ServerLimits> limits;
+  const std::shared_ptr<const ClientLimits> limits;
   ClientSocket socket;
   std::string input;              // Received and not yet consumed.
   bool ends_with_answer = false;  // The connection ends with the answer that is under way.

@@ -76,7 +76,7 @@ Task<void> accept_on(std::shared_ptr<ServerLoop> loop, std::size_t index) {
 // Cuts off clients that are too slow and finds those that have left, a few times within the shortest of the limits.
 Task<void> sweep_on(std::shared_ptr<ServerLoop> loop) {
   while (!loop->draining || !loop->connections.empty()) {
-    const ServerLimits& limits = *loop->limits;
+    const ClientLimits& limits = *loop->limits;
     const auto shortest =
         std::min({limits.header_timeout, limits.body_timeout, limits.idle_timeout, limits.write_timeout});
     loop->sweep.expires_after(
@@ -124,8 +124,8 @@ void ended(std::exception_ptr escaped) {
 
 class HttpServer::State {
  public:
-  State(std::vector<EventLoop> loops, const ServerLimits& limits) {
-    const auto shared = std::make_shared<const ServerLimits>(limits);
+  State(std::vector<EventLoop> loops, const ClientLimits& limits) {
+    const auto shared = std::make_shared<const ClientLimits>(limits);
     for (EventLoop& loop : loops) {
       loops_.push_back(std::make_shared<ServerLoop>(std::move(loop), all_));
       loops_.back()->limits = shared;
@@ -133,7 +133,7 @@ class HttpServer::State {
   }
 
   Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
-  void set_limits(const ServerLimits& limits);
+  void set_limits(const ClientLimits& limits);
   void stop_accepting();
   Task<std::size_t> drain(std::chrono::milliseconds limit);
   ServerCounters counters() const { return {all_->accepted, all_->refused, all_->open}; }
@@ -198,9 +198,9 @@ Result<void> HttpServer::State::watch_connections() {
   return {};
 }
 
-void HttpServer::State::set_limits(const ServerLimits& limits) {
+void HttpServer::State::set_limits(const ClientLimits& limits) {
   on_every_loop(
-      [shared = std::make_shared<const ServerLimits>(limits)](const auto& loop) { loop->limits = shared; });
+      [shared = std::make_shared<const ClientLimits>(limits)](const auto& loop) { loop->limits = shared; });
 }
 
 void HttpServer::State::stop_accepting() {
@@ -241,7 +241,7 @@ Task<std::size_t> HttpServer::State::drain(std::chrono::milliseconds limit) {
   co_return cut;
 }
 
-HttpServer::HttpServer(std::vector<EventLoop> loops, ServerLimits limits)
+HttpServer::HttpServer(std::vector<EventLoop> loops, ClientLimits limits)
     : state_(std::make_unique<State>(std::move(loops), limits)) {}
 HttpServer::~HttpServer() {
   state_->stop_accepting();
@@ -249,7 +249,7 @@ HttpServer::~HttpServer() {
 Result<std::uint16_t> HttpServer::listen(const std::string& address, std::uint16_t port) {
   return state_->listen(address, port);
 }
-void HttpServer::set_limits(ServerLimits limits) {
+void HttpServer::set_limits(ClientLimits limits) {
   state_->set_limits(limits);
 }
 Task<std::size_t> HttpServer::drain(std::chrono::milliseconds limit) {

@@ -14,7 +14,7 @@
 
 #include "facetheory/base/result.h"
 #include "facetheory/base/task.h"
-#include "facetheory/server/server_limits.h"
+#include "facetheory/http/client_limits.h"
 
 namespace facetheory {
 
@@ -29,7 +29,7 @@ struct ServerCounters {
 
 class HttpServer {
  public:
-  explicit HttpServer(std::vector<EventLoop> loops, ServerLimits limits = {});
+  explicit HttpServer(std::vector<EventLoop> loops, ClientLimits limits = {});
   ~HttpServer();
 
   // Begins to accept, on one address after the other. "127.0.0.1", "::"; port 0 takes a free one. An address that is
@@ -37,7 +37,7 @@ class HttpServer {
   Result<std::uint16_t> listen(const std::string& address, std::uint16_t port);
 
   // Changes the limits for connections that are accepted from now on.
-  void set_limits(ServerLimits limits);
+  void set_limits(ClientLimits limits);
 
   // Accepts no more, closes what is idle, lets what is being answered end, and returns when all connections are gone or
   // the limit has passed; then those that are left are closed. How many these were.

@@ -31,7 +31,7 @@ using test::RawClient;
 
 class HttpServerTest : public testing::Test {
  protected:
-  void serve(ServerLimits limits = {}, std::size_t loops = 1) {
+  void serve(ClientLimits limits = {}, std::size_t loops = 1) {
     const ExchangeHandler handler = whole_requests([this](ServerRequest request) { return answer(request); });
     server_ = std::make_unique<HttpServer>(
         std::vector<EventLoop>(loops, EventLoop{test::executor(), handler}), limits);
@@ -143,7 +143,7 @@ TEST_F(HttpServerTest, RefusesAmbiguousFramingAndClosesTheConnection) {
 }
 
 TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.header_bytes = 1024;
   limits.body_bytes = 100;
   serve(limits);
@@ -154,7 +154,7 @@ TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
 }
 
 TEST_F(HttpServerTest, CutsOffClientsThatAreSlowToSend) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.header_timeout = 50ms;
   limits.body_timeout = 50ms;
   limits.idle_timeout = 50ms;
@@ -175,7 +175,7 @@ TEST_F(HttpServerTest, SlowClientDelaysNobodyElse) {
 }
 
 TEST_F(HttpServerTest, ClosesConnectionsBeyondItsLimit) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.connections = 1;
   serve(limits);
   RawClient first(port_);

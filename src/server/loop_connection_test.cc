@@ -41,7 +41,7 @@ class OtherConnection final : public LoopConnection {
 // The test runs the loop itself, so that whatever it does besides is done elsewhere.
 class LoopConnectionTest : public testing::Test {
  protected:
-  LoopConnectionTest() { loop_->limits = std::make_shared<const ServerLimits>(); }
+  LoopConnectionTest() { loop_->limits = std::make_shared<const ClientLimits>(); }
 
   template <typename Action>
   void on_the_loop(Action action) {

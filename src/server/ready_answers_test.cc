@@ -14,13 +14,13 @@
 #include <gtest/gtest.h>
 
 #include "facetheory/base/fixed_bytes.h"
+#include "facetheory/http/client_limits.h"
 #include "facetheory/http/server_request.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/http_server.h"
 #include "facetheory/server/readiness.h"
 #include "facetheory/server/ready_answer.h"
 #include "facetheory/server/server_exchange.h"
-#include "facetheory/server/server_limits.h"
 #include "facetheory/server/whole_requests.h"
 
 #include "tests/support/raw_client.h"
@@ -57,7 +57,7 @@ std::shared_ptr<const std::string> large_body() {
 // round in brackets; whatever else there is goes to a handler.
 class ReadyAnswersTest : public testing::Test {
  protected:
-  void serve(ServerLimits limits = {}) {
+  void serve(ClientLimits limits = {}) {
     EventLoop loop{test::executor(), whole_requests([](ServerRequest request) -> Task<ServerResponse> {
                      auto text = std::make_shared<const std::string>("handled " + request.target);
                      co_return ServerResponse{200, {}, *text, text};
@@ -248,7 +248,7 @@ TEST_F(ReadyAnswersTest, AClientThatReadsLateGetsAllAndWhatItAskedForMeanwhile) 
 }
 
 TEST_F(ReadyAnswersTest, AClientThatDoesNotTakeItsAnswerIsCutOffWhateverItSends) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.write_timeout = 400ms;
   serve(limits);
   RawClient client(port_);
@@ -262,7 +262,7 @@ TEST_F(ReadyAnswersTest, AClientThatDoesNotTakeItsAnswerIsCutOffWhateverItSends)
 }
 
 TEST_F(ReadyAnswersTest, AClientThatReadsSteadilyHasAllTheTimeItNeeds) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.write_timeout = 150ms;
   serve(limits);
   RawClient client(port_);
@@ -316,7 +316,7 @@ TEST_F(ReadyAnswersTest, RefusalsAreTold) {
 }
 
 TEST_F(ReadyAnswersTest, RefusalsAreToldWithAsMuchOfTheRequestAsCanBeRead) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.header_bytes = 1024;
   limits.body_bytes = 100;
   limits.header_timeout = 50ms;

@@ -12,9 +12,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "facetheory/http/client_limits.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/http_server.h"
-#include "facetheory/server/server_limits.h"
 
 #include "tests/support/gateway_bed.h"
 #include "tests/support/run.h"
@@ -33,7 +33,7 @@ using testing::StartsWith;
 
 class ServerExchangeTest : public testing::Test {
  protected:
-  void serve(ExchangeHandler handler, ServerLimits limits = {}) {
+  void serve(ExchangeHandler handler, ClientLimits limits = {}) {
     server_ =
         std::make_unique<HttpServer>(std::vector<EventLoop>{{test::executor(), std::move(handler)}}, limits);
     port_ = *server_->listen("127.0.0.1", 0);
@@ -219,7 +219,7 @@ TEST_F(ServerExchangeTest, AClientThatBreaksOffHasProbablyLeft) {
 }
 
 TEST_F(ServerExchangeTest, AClientThatDoesNotTakeItsAnswerIsCutOff) {
-  ServerLimits limits;
+  ClientLimits limits;
   limits.write_timeout = 50ms;
   std::atomic<bool> ended = false;
   serve(

@@ -15,12 +15,12 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "facetheory/base/loop_bound.h"
+#include "facetheory/http/client_limits.h"
 #include "facetheory/http/message.h"
 #include "facetheory/http/message_head.h"
 #include "facetheory/server/event_loop.h"
 #include "facetheory/server/readiness.h"
 #include "facetheory/server/server_exchange.h"
-#include "facetheory/server/server_limits.h"
 
 namespace facetheory {
 
@@ -47,7 +47,7 @@ struct ServerLoop {
   // Touched on the loop's thread only.
   std::vector<boost::asio::ip::tcp::acceptor> acceptors;
   std::vector<LoopConnection*> connections;  // Of whatever protocol.
-  std::shared_ptr<const ServerLimits> limits;
+  std::shared_ptr<const ClientLimits> limits;
   bool draining = false;
   bool cuts_short = false;  // The time to drain is over, and what was left is closed.
   std::weak_ptr<Readiness> readiness;
